@@ -327,7 +327,8 @@ void leave_out_unused(const Recording& recording, RecordingMeta& meta) {
   }
 }
 
-// The readings of the second half in four parts, each of which ends higher than the one before it.
+// The readings of the second half in four parts, each of which ends higher than the one before it; the last by a
+// half of their mean growth at least, or it has come to its end.
 double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
   constexpr Nanos kParts = 4;
   const Nanos half = window.begin + window.length() / 2, part = window.length() / 2 / kParts;
@@ -344,7 +345,9 @@ double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
   if (ends.size() <= kParts) return 0;
   for (std::size_t i = 1; i < ends.size(); ++i)
     if (ends[i].used <= ends[i - 1].used) return 0;
-  return (ends.back().used - ends.front().used) / seconds(ends.back().at - ends.front().at);
+  const double grown = ends.back().used - ends.front().used;
+  if (ends.back().used - ends[kParts - 1].used < grown / (2 * kParts)) return 0;
+  return grown / seconds(ends.back().at - ends.front().at);
 }
 
 // The last reading of a device's memory before the end of the job, which may have given it back by the next.

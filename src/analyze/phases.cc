@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <queue>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "analyze/stats.h"
 
@@ -54,68 +58,108 @@ int level_of(double share, const Thresholds& limits) {
   return share < limits[Threshold::kPhaseIdleBelow] ? 0 : share >= limits[Threshold::kPhaseFullFrom] ? 2 : 1;
 }
 
+// Neighbouring windows; `busy` and `squares` are sums over their shares, `idle` counts those that are idle.
 struct Run {
   std::size_t first, count;
-  int level;
-  double busy = 0;  // windows' shares, together
+  double busy = 0, squares = 0;
+  std::size_t idle = 0;
+  bool unseen = false;
+
+  [[nodiscard]] double mean() const { return busy / static_cast<double>(count); }
+  void take(const Run& next) { count += next.count, busy += next.busy, squares += next.squares, idle += next.idle; }
 };
 
-// Of a GPU that idles some readings are a little above what counts as idle: such runs and idle ones that are too short
-// for a phase are one idle run together, where they are idle on average.
-std::vector<Run> pooled(const std::vector<Run>& runs, const Thresholds& limits) {
-  constexpr double kLittle = 3;  // times what counts as idle
-  const auto is_bit = [&](const Run& run) {
-    const auto windows = static_cast<double>(run.count);
-    return run.level != kUnseen && windows < limits[Threshold::kPhaseWindows] &&
-           run.busy < kLittle * limits[Threshold::kPhaseIdleBelow] * windows;
-  };
-  std::vector<Run> all;
-  for (std::size_t i = 0, next = 0; i < runs.size(); i = next) {
-    Run run = runs[i];
-    for (next = i + 1; is_bit(runs[i]) && next < runs.size() && is_bit(runs[next]); ++next)
-      run.count += runs[next].count, run.busy += runs[next].busy;
-    run.level = next > i + 1 ? level_of(run.busy / static_cast<double>(run.count), limits) : run.level;
-    if (next > i + 1 && run.level != 0)
-      all.insert(all.end(), runs.begin() + static_cast<std::ptrdiff_t>(i),
-                 runs.begin() + static_cast<std::ptrdiff_t>(next));
-    else
-      all.push_back(run);
-  }
-  return all;
+// By how much the squared distances from the means grow if both have one mean (Ward 1963).
+double cost_of_joining(const Run& one, const Run& other) {
+  const auto n = static_cast<double>(one.count), m = static_cast<double>(other.count);
+  const double apart = one.mean() - other.mean();
+  return n * m / (n + m) * apart * apart;
 }
 
-// Runs of equal level; a run too short to be a phase joins the one before it, the first the one
-// after it. Where nobody looked for as long as a
-// phase takes, none is known.
-std::vector<Run> runs_of(const std::vector<Share>& shares, const Thresholds& limits) {
+// Windows of equal level. Where nobody looked for as long as a phase takes, none is known; for less, what was goes on.
+std::vector<Run> runs_of_one_level(const std::vector<Share>& shares, const Thresholds& limits) {
   std::vector<Run> runs;
+  int before = kUnseen;
   for (const Share& share : shares) {
-    const bool unseen = share.busy < 0 && static_cast<double>(share.count) >= limits[Threshold::kPhaseWindows];
-    const bool goes_on = share.busy < 0 && !runs.empty();
-    const int level = unseen ? kUnseen : goes_on ? runs.back().level : level_of(std::max(0.0, share.busy), limits);
-    if (runs.empty() || runs.back().level != level)
-      runs.push_back({share.first, share.count, level});
+    const bool seen = share.busy >= 0;
+    const bool unseen = !seen && static_cast<double>(share.count) >= limits[Threshold::kPhaseWindows];
+    const bool goes_on = !seen && !unseen && !runs.empty() && !runs.back().unseen;
+    const double busy = goes_on ? runs.back().mean() : std::max(0.0, share.busy);
+    const int level = unseen ? kUnseen : goes_on ? before : level_of(busy, limits);
+    const auto count = static_cast<double>(share.count);
+    const Run next{share.first, share.count, busy * count, busy * busy * count, level == 0 ? share.count : 0, unseen};
+    if (runs.empty() || runs.back().unseen != unseen || before != level)
+      runs.push_back(next);
     else
-      runs.back().count += share.count;
-    runs.back().busy += std::max(0.0, share.busy) * static_cast<double>(share.count);
+      runs.back().take(next);
+    before = level;
   }
-  std::vector<Run> joined;
-  for (const Run& run : pooled(runs, limits)) {
-    const bool is_short = static_cast<double>(run.count) < limits[Threshold::kPhaseWindows];
-    const bool join = !joined.empty() && (joined.back().level == run.level ||
-                                          (is_short && run.level != kUnseen && joined.back().level != kUnseen));
-    if (join)
-      joined.back().count += run.count;
-    else
-      joined.push_back(run);
+  return runs;
+}
+
+// Bottom-up segmentation (Keogh et al. 2001): of all neighbours that `may_join` the two whose joining costs least
+// become one, until none may.
+template <class MayJoin>
+std::vector<Run> joined(std::vector<Run> runs, const MayJoin& may_join) {
+  struct Pair {
+    double cost;
+    std::size_t left, right;  // as they were when this was noted: sizes tell whether they are still
+    std::size_t of_left, of_right;
+    bool operator>(const Pair& other) const { return std::tie(cost, left) > std::tie(other.cost, other.left); }
+  };
+  std::priority_queue<Pair, std::vector<Pair>, std::greater<>> pairs;
+  std::vector<std::size_t> before(runs.size()), after(runs.size());
+  const auto note = [&](std::size_t left, std::size_t right) {
+    if (right >= runs.size() || runs[left].unseen || runs[right].unseen || !may_join(runs[left], runs[right])) return;
+    pairs.push({cost_of_joining(runs[left], runs[right]), left, right, runs[left].count, runs[right].count});
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i) before[i] = i == 0 ? runs.size() : i - 1, after[i] = i + 1;
+  for (std::size_t i = 0; i + 1 < runs.size(); ++i) note(i, i + 1);
+  while (!pairs.empty()) {
+    const Pair pair = pairs.top();
+    pairs.pop();
+    Run &left = runs[pair.left], &right = runs[pair.right];
+    if (left.count != pair.of_left || right.count != pair.of_right) continue;  // joined to another since
+    left.take(right);
+    right.count = 0;
+    after[pair.left] = after[pair.right];
+    if (after[pair.left] < runs.size()) before[after[pair.left]] = pair.left;
+    if (before[pair.left] < runs.size()) note(before[pair.left], pair.left);
+    note(pair.left, after[pair.left]);
   }
-  if (joined.size() > 1 && static_cast<double>(joined[0].count) < limits[Threshold::kPhaseWindows] &&
-      joined[0].level != kUnseen && joined[1].level != kUnseen) {
-    joined[1].count += joined[0].count;
-    joined[1].first = joined[0].first;
-    joined.erase(joined.begin());
+  std::erase_if(runs, [](const Run& run) { return run.count == 0; });
+  return runs;
+}
+
+// Runs that differ as phases do: each as long as one, and further apart from its neighbours than what is crossed by
+// little, and than chance makes of what varies within them: the penalty of Yao 1988 for each change, several times, as
+// readings come in bursts.
+std::vector<Run> runs_of(const std::vector<Share>& shares, const Thresholds& limits) {
+  constexpr double kPenalty = 6;  // times the variance within, times the logarithm of the number of windows
+  const auto is_short = [&](const Run& run) {
+    return static_cast<double>(run.count) < limits[Threshold::kPhaseWindows];
+  };
+  std::vector<Run> runs = joined(runs_of_one_level(shares, limits),
+                                 [&](const Run& one, const Run& other) { return is_short(one) || is_short(other); });
+  double windows = 0, within = 0;
+  for (const Run& run : runs) {
+    if (run.unseen) continue;
+    windows += static_cast<double>(run.count);
+    within += std::max(0.0, run.squares - run.busy * run.mean());
   }
-  return joined;
+  const double chance = windows > 1 ? kPenalty * within / windows * std::log(windows) : 0;
+  return joined(std::move(runs), [&](const Run& one, const Run& other) {
+    return cost_of_joining(one, other) < chance ||
+           std::abs(one.mean() - other.mean()) < limits[Threshold::kPhaseContrast];
+  });
+}
+
+// Of a GPU that idles some readings are a little above what counts as idle, and a few may be of something else.
+int level_of(const Run& run, const Thresholds& limits) {
+  constexpr double kLittle = 3;  // times what counts as idle
+  if (run.unseen) return kUnseen;
+  const bool mostly_idle = 2 * run.idle > run.count && run.mean() < kLittle * limits[Threshold::kPhaseIdleBelow];
+  return mostly_idle ? 0 : level_of(run.mean(), limits);
 }
 
 std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level, const Thresholds& limits) {
@@ -227,7 +271,12 @@ std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window, c
   std::vector<Stretch> list;
   for (const Run& run : runs) {
     const Nanos begin = slices.front().begin + static_cast<Nanos>(run.first) * window;
-    list.push_back({begin, std::min(begin + static_cast<Nanos>(run.count) * window, slices.back().end), run.level});
+    const Nanos end = std::min(begin + static_cast<Nanos>(run.count) * window, slices.back().end);
+    const int level = level_of(run, limits);
+    if (!list.empty() && list.back().level == level)
+      list.back().end = end;
+    else
+      list.push_back({begin, end, level});
   }
   return list;
 }

@@ -14,9 +14,9 @@ struct Stretch {
   bool operator==(const Stretch&) const = default;
 };
 
-// The stretches of a device at tier N: its utilisation in windows of `window`, each given a level, stretches shorter
-// than three windows joined to the one before. Empty where the levels flicker (more than one stretch in eight windows)
-// or never change: then there are no phases to speak of.
+// The stretches of a device at tier N: its utilisation in windows of `window`, cut where its mean changes by more than
+// chance makes of what varies within the stretches, and each given a level; none is shorter than three windows. Empty
+// where there is more than one in eight windows, or one alone: then there are no phases to speak of.
 [[nodiscard]] std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window,
                                              const Thresholds& limits = {});
 

@@ -111,11 +111,11 @@ class Watch {
   // `line`: what is known of it at the end. False where a signal came.
   bool tell(const std::string& document, const Json& line) {
     const HookEnd end = run_hook(hook_, document, boottime_now() + kPatience, signals_);
-    if (end.by_signal) return false;
+    if (end.by_signal && !end.trouble.empty()) return false;
     if (!end.trouble.empty() && !std::exchange(said_, true))
       say(fmt::format("--on-finding: the command {}", end.trouble));
     (void)write_all(STDOUT_FILENO, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-    return true;
+    return !end.by_signal;
   }
 
   bool ended_before(Nanos until) {

@@ -17,7 +17,8 @@ namespace {
 constexpr Nanos kHookPatience = 30 * kSecond;  // for all that one option runs; docs/notify.md says it
 
 void complain(std::string_view option, const HookEnd& end, std::size_t left) {
-  std::string text = fmt::format("{}: the command {}", option, end.trouble);
+  std::string text =
+      fmt::format("{}: {}", option, end.trouble.empty() ? "a signal came" : "the command " + end.trouble);
   if (left > 0) text += fmt::format("; {} more {} not told", left, left == 1 ? "finding is" : "findings are");
   say(text);
 }
@@ -29,10 +30,11 @@ bool call(std::string_view option, const std::string& command, const std::vector
   bool said = false;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const HookEnd end = run_hook(command, documents[i], until, signals);
-    const bool killed = end.out_of_time || end.by_signal;
-    if (!end.trouble.empty() && (killed || !said)) complain(option, end, killed ? documents.size() - i - 1 : 0);
+    const bool stops = end.out_of_time || end.by_signal;
+    const std::size_t left = stops ? documents.size() - i - 1 : 0;
+    if (left > 0 || (!end.trouble.empty() && (stops || !said))) complain(option, end, left);
     said = said || !end.trouble.empty();
-    if (killed) return !end.by_signal;
+    if (stops) return !end.by_signal;
   }
   return true;
 }

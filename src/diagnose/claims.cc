@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "analyze/ends.h"
 #include "base/human.h"
+#include "diagnose/unseen.h"
 
 namespace headroom::diagnose {
 
@@ -232,10 +234,10 @@ Bound bound_of_batch(const Analysis& a) {
   return bound;
 }
 
-// Time in which some device is claimed.
-Nanos claimed_anywhere(const Claims& claims) {
+// Time in which some device is claimed, until then.
+Nanos claimed_anywhere(const Claims& claims, Nanos until) {
   Nanos sum = 0;
-  for (const Window& window : times_of(claims)) sum += window.length();
+  for (const Window& window : times_of(claims)) sum += std::max<Nanos>(0, std::min(window.end, until) - window.begin);
   return sum;
 }
 
@@ -243,25 +245,34 @@ Nanos claimed_anywhere(const Claims& claims) {
 
 namespace {
 
-// Kernels of the job that are claimed on a device.
-Nanos claimed_kernels(const Claims& claims, std::size_t device) {
-  Nanos sum = 0;
+// Kernels of the job on a device, without those that are claimed, until then.
+Nanos kernels_left(const Analysis& a, const Claims& claims, std::size_t device, Nanos until) {
+  Nanos sum = a.ledger.total(Account::kUseful, device);
+  if (until < a.window.end)
+    for (const Slice& slice : a.devices[device].slices)
+      if (slice.account == Account::kUseful) sum -= std::max<Nanos>(0, slice.end - std::max(slice.begin, until));
   for (const ClaimedPiece& piece : claims)
-    if (piece.device == device && piece.account == Account::kUseful) sum += piece.end - piece.begin;
+    if (piece.device == device && piece.account == Account::kUseful) sum -= piece.end - piece.begin;
   return sum;
 }
 
-// The device whose kernels take longest if those of `claims` were gone; readings may have missed or added some. What no
-// reading covers may have been idle.
-std::optional<double> least_time_factor(const Analysis& a, const Claims& claims) {
+// How much faster a job of these devices could be if nothing of it took time but its kernels, without those of
+// `claims`: by the device whose kernels take longest; readings may have missed or added some. What no reading covers
+// may have been idle.
+std::optional<double> least_time_factor(const Analysis& a, const Claims& claims,
+                                        const std::vector<std::size_t>& devices) {
+  const Nanos until = end_of_work(a);
   Nanos longest = 0;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const Nanos useful =
-        a.ledger.total(Account::kUseful, device) - a.busy_error[device] - claimed_kernels(claims, device);
-    longest = std::max(longest, useful);
-  }
+  for (const std::size_t device : devices)
+    longest = std::max(longest, kernels_left(a, claims, device, until) - a.busy_error[device]);
   if (longest == 0) return std::nullopt;
-  return std::max(1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(longest));
+  return std::max(1.0, static_cast<double>(until - a.window.begin) / static_cast<double>(longest));
+}
+
+std::vector<std::size_t> all_devices(const Analysis& a) {
+  std::vector<std::size_t> devices(a.devices.size());
+  std::iota(devices.begin(), devices.end(), std::size_t{0});
+  return devices;
 }
 
 }  // namespace
@@ -271,30 +282,73 @@ std::optional<Bound> bound_of(const Analysis& a) {
     const bool any = a.ledger.total(Account::kUseful) + a.ledger.total(Account::kUnderWay) > 0;
     return any ? std::optional(bound_of_batch(a)) : std::nullopt;
   }
-  const auto factor = least_time_factor(a, a.waits_in_kernels.claims);
+  const auto factor = least_time_factor(a, a.waits_in_kernels.claims, all_devices(a));
   if (!factor) return std::nullopt;
   Bound bound;
   bound.speedup_high = *factor;
   const bool others = a.material(a.ledger.total(Account::kForeign));
   const bool unread = a.material(a.ledger.total(Account::kUnobserved));
   bound.condition = fmt::format(
-      "if the GPU work itself stays as it is and where it is, all of the idle time{}{}{} could be removed, and nothing "
-      "else becomes the limit",
+      "if {}the GPU work itself stays as it is and where it is, all of the idle time{}{}{} could be removed, and "
+      "nothing else becomes the limit{}",
+      with_more_room(a).empty() ? "" : "one job uses all these GPUs, ",
       unread ? ", with all that no reading covers," : "", others ? " and all kernels of others" : "",
-      a.waits_in_kernels.claims.empty() ? "" : " and all kernels that only wait for another GPU");
+      a.waits_in_kernels.claims.empty() ? "" : " and all kernels that only wait for another GPU", until_words(a));
   return bound;
+}
+
+Nanos end_of_work(const Analysis& a) {
+  if (!readings_alone(a)) return a.window.end;
+  Nanos until = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (a.idle_peer[device] || a.ledger.busy(device) == 0) continue;
+    if (!a.quiet_ends[device]) return a.window.end;
+    until = std::max(until, a.quiet_ends[device]->from);
+  }
+  return until > a.window.begin ? until : a.window.end;
+}
+
+std::string until_words(const Analysis& a) {
+  const Nanos until = end_of_work(a);
+  if (until == a.window.end) return "";
+  return fmt::format(", counted over the {} until {} fell quiet", human_duration(until - a.window.begin),
+                     a.devices.size() == 1 ? "it" : "they");
+}
+
+std::vector<std::size_t> with_more_room(const Analysis& a) {
+  constexpr double kClearly = 1.1, kAsTwoJobs = 2;
+  const auto one_job = readings_alone(a) ? least_time_factor(a, {}, all_devices(a)) : std::nullopt;
+  for (const double apart : {kAsTwoJobs, kClearly}) {
+    std::vector<std::size_t> devices;
+    for (std::size_t device = 0; one_job && device < a.devices.size(); ++device) {
+      const auto own = a.idle_peer[device] ? std::nullopt : least_time_factor(a, {}, {device});
+      if (own && *own > apart * *one_job) devices.push_back(device);
+    }
+    if (!devices.empty()) return devices;
+  }
+  return {};
+}
+
+double removal_for(const Analysis& a, const Claims& claims, const std::vector<std::size_t>& devices) {
+  Claims own;
+  for (const ClaimedPiece& piece : claims)
+    if (std::find(devices.begin(), devices.end(), piece.device) != devices.end()) own.push_back(piece);
+  const Nanos until = end_of_work(a), all = until - a.window.begin, left = all - claimed_anywhere(own, until);
+  const double most = least_time_factor(a, own, devices).value_or(1);
+  return left > 0 ? std::min(most, static_cast<double>(all) / static_cast<double>(left)) : most;
 }
 
 std::optional<double> removal(const Analysis& a, const Claims& claims) {
   const bool batch = a.job.batch.present;
   const Nanos work = a.ledger.total(Account::kUseful) + a.ledger.total(Account::kUnderWay);
   if (work == 0) return std::nullopt;  // none to be done faster
-  const Nanos all = batch ? a.ledger.budget() : a.ledger.span();
-  Nanos left = all - (batch ? length(claims) : claimed_anywhere(claims));
+  const Nanos until = end_of_work(a);
+  const Nanos all = batch ? a.ledger.budget() : until - a.window.begin;
+  Nanos left = all - (batch ? length(claims) : claimed_anywhere(claims, until));
   if (!batch && !claims.empty()) left -= a.busy_error[claims.front().device];
   const auto bound = batch ? bound_of(a) : std::nullopt;
   const auto most = bound ? std::optional(std::max(1.0, bound->speedup_high))
-                          : least_time_factor(a, united(claims, a.waits_in_kernels.claims));
+                          : least_time_factor(a, united(claims, a.waits_in_kernels.claims), all_devices(a));
   if (left <= 0) return most;
   const double high = static_cast<double>(all) / static_cast<double>(left);
   return most ? std::min(high, *most) : high;

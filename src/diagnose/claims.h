@@ -74,6 +74,20 @@ template <class Wanted>
   return findings;
 }
 
+// When the last GPU that was used fell quiet for good, where readings alone tell of the job: it may have ended then,
+// and what it could gain is counted until then. Else the end of the window.
+[[nodiscard]] Nanos end_of_work(const Analysis& a);
+
+// ", counted over the 22:00 until it fell quiet"; empty where end_of_work() is the end.
+[[nodiscard]] std::string until_words(const Analysis& a);
+
+// Where readings alone tell of the job, or jobs: the GPUs that were used and had half as many kernels as the busiest,
+// or, where none had so few, clearly fewer. Whether one job uses all GPUs such readings do not tell.
+[[nodiscard]] std::vector<std::size_t> with_more_room(const Analysis& a);
+
+// removal() for a job that has these devices to itself.
+[[nodiscard]] double removal_for(const Analysis& a, const Claims& claims, const std::vector<std::size_t>& devices);
+
 // Sets gain and bound of a finding whose claimed time could vanish: "1.32x at most, CONDITION".
 void gains_by_removal(const Analysis& a, Finding& finding, std::string condition);
 

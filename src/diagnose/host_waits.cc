@@ -210,6 +210,18 @@ void exclude_copies(const Analysis& a, Finding& finding) {
     finding.told_apart_from.push_back("copies: hardly any bytes came over PCIe");
 }
 
+void suspect_copies(const Analysis& a, Finding& finding) {
+  if (copying(a, finding.claims) < a.limits[Threshold::kCovers]) return;
+  std::erase(finding.candidates, Cause::kPageableCopies);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kPageableCopies);
+  double bytes = 0;
+  for (std::size_t device = 0; device < a.copied.size(); ++device)
+    bytes += copied_in(a, device, finding.claims).value_or(0);
+  finding.evidence.push_back(
+      fmt::format("{}/s came over PCIe meanwhile",
+                  human_bytes(static_cast<std::int64_t>(bytes / seconds(length(finding.claims))))));
+}
+
 bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims) {
   return s.owner_delay >= a.limits[Threshold::kMaterial] &&
          s.owner_delay >= a.limits[Threshold::kHelpersStarved] * part_claimed(claims);

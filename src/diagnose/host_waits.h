@@ -47,6 +47,9 @@ void may_be_the_link(const Analysis& a, Finding& finding);
 // "the link of GPU 0 ran as PCIe 4.0 x4 of 4.0 x16 while kernels ran" for each of these devices that is so.
 [[nodiscard]] std::vector<std::string> link_sentences(const Analysis& a, const Claims& claims);
 
+// Puts copies first where so many bytes came over PCIe that they take most of the claimed time.
+void suspect_copies(const Analysis& a, Finding& finding);
+
 // Takes copies out of a set where the bytes that came over PCIe were counted and are too few.
 void exclude_copies(const Analysis& a, Finding& finding);
 

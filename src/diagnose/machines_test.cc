@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "analyze/testing.h"
 #include "base/human.h"
@@ -455,6 +457,17 @@ TEST(Machines, MemoryThatGrowsWithoutAKernelIsAStart) {
   EXPECT_EQ(find(stands, Cause::kUnreleasedAfterWork), nullptr) << "no work was seen";
 }
 
+TEST(Machines, MemoryThatHasStoppedGrowingDoesNotFillUp) {
+  const auto grows_until = [](double full) {
+    return everything(explain(log_of_gpus({[=](double t) {
+                                            return Row{0.9, 0.4, 300, 1e9 + 6e8 * std::min(full, t) + 1e6 * t};
+                                          }},
+                                          60)));
+  };
+  EXPECT_THAT(grows_until(60), HasSubstr("at this pace"));
+  EXPECT_THAT(grows_until(51), Not(HasSubstr("at this pace")));
+}
+
 TEST(Machines, AKernelOrTwoInAStartAreNoWork) {
   const auto grows = [](double util) {
     return explain(
@@ -716,7 +729,98 @@ TEST(Machines, ABrakeOfPowerIsNotCooledAndOneOfSeveralGpusHasAGainOfItsOwn) {
   const Finding* finding = find(e, Cause::kThrottling);
   ASSERT_NE(finding, nullptr);
   EXPECT_THAT(finding->advice, AllOf(HasSubstr("power supply"), Not(HasSubstr("cooling")), Not(HasSubstr("-pl"))));
-  EXPECT_THAT(finding->bound, HasSubstr("1.74x at most for a job that has this GPU alone, 1.02x if one job uses all"));
+  EXPECT_THAT(finding->bound, HasSubstr("1.74x at most, for the compute-bound share"));
+}
+
+TEST(Machines, OneSlowGpuOfEightIsTold) {
+  const auto gpu = [](double) { return Row{0.98, 0.4, 330, 9e9}; };
+  Recording recording = log_of_gpus(std::vector<std::function<Row(double)>>(8, gpu), 300);
+  for (std::size_t i = 0; i < 8; ++i) {
+    recording.sources[i].attrs["sm_clock_max_mhz"] = "1410";
+    Track& track = recording.tracks[i];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    const bool capped = i == 2;
+    all(Metric::kEventReasons, capped ? static_cast<double>(kReasonSwPowerCap) : 0.0);
+    all(Metric::kSmClock, capped ? 960 : 1410), all(Metric::kTemperature, 47);
+  }
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->title, HasSubstr("GPU 2"));
+  EXPECT_THAT(finding->bound, HasSubstr("1.45x at most")) << "the others may wait for it in kernels";
+}
+
+TEST(Machines, EachGpuOfALogMayHaveAJobOfItsOwn) {
+  const auto busy = [](double share) {
+    return [=](double t) { return working(std::fmod(t, 10) < 3 ? share / 2 : share); };
+  };
+  const Explanation two = explain(log_of_gpus({busy(0.75), busy(0.98)}, 600));
+  const Finding* idle = find(two, Cause::kInputTooFewWorkers);
+  ASSERT_NE(idle, nullptr);
+  EXPECT_THAT(idle->bound,
+              HasSubstr("if GPU 0 has a job of its own, at most 1.57x for that; if one job uses all, at most 1.22x"));
+  EXPECT_THAT(idle->evidence, Contains("GPU 0 was busy for 64 % of the time, GPU 1 for 83 %"));
+  EXPECT_THAT(two.bound->condition, HasSubstr("if one job uses all these GPUs, "));
+  const Explanation alike = explain(log_of_gpus({busy(0.75), busy(0.78)}, 600));
+  EXPECT_THAT(everything(alike) + alike.bound->condition, Not(HasSubstr("one job uses all")));
+}
+
+TEST(Machines, AnIdlePhaseEndsWithTheKernelsThatInterruptIt) {
+  const auto bursts = [](double t) {
+    const double at = std::fmod(t, 26);
+    return Row{at >= 1 && at < 5 ? (at < 2 || at >= 4 ? 0.45 : 0.9) : 0.0, 0.1, 200, 9e9};
+  };
+  const Explanation e = explain(log_of_gpus({bursts, bursts}, 600));
+  EXPECT_THAT(everything(e), HasSubstr("Each of GPUs 0 and 1 idles in phases that recur"));
+  EXPECT_THAT(everything(e), HasSubstr("is idle for 22.0 s at a time, 23 times, every 26.0 s"));
+  EXPECT_THAT(everything(e), Not(HasSubstr("mostly idle")));
+}
+
+TEST(Machines, APhaseThatIsHardlyBusyIsToldWithItsLengthAndPace) {
+  const auto weak = [](double t) {
+    return working(std::fmod(t, 180) < 26 ? (std::fmod(t, 2) < 1 ? 0.02 : 0.12) : 0.97);
+  };
+  const std::string text = everything(explain(log_of_gpus({weak}, 900)));
+  EXPECT_THAT(text, HasSubstr("GPU 0 is mostly idle ("));
+  EXPECT_THAT(text, HasSubstr(" on average) for 25.8 s at a time, 5 times, every 3:00"));
+}
+
+TEST(Machines, ReadingsThatFallAsDiceDoMakeNoPhases) {
+  for (int seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    std::normal_distribution<double> level(0.64, 0.2);
+    const auto noise = [&](double) { return working(std::clamp(level(random), 0.0, 1.0)); };
+    const auto rare = [&](double) { return working(level(random) > 0.83 ? 0.35 : 0.0); };
+    for (const auto& readings : {std::function<Row(double)>(noise), std::function<Row(double)>(rare)})
+      EXPECT_THAT(everything(explain(log_of_gpus({readings}, 500))), Not(HasSubstr("phases that recur"))) << seed;
+  }
+}
+
+TEST(Machines, WhatCouldBeGainedIsCountedUntilTheJobHadEnded) {
+  const auto until = [](double end) {
+    return [=](double t) {
+      return t <= end ? Row{std::fmod(t, 7) < 1 ? 0.3 : 0.9, {}, {}, 9e9} : Row{0.0, {}, {}, 1e6};
+    };
+  };
+  const Explanation whole = explain(log_of_gpus({until(600)}, 600)), cut = explain(log_of_gpus({until(600)}, 1200));
+  ASSERT_TRUE(whole.bound && cut.bound);
+  EXPECT_NEAR(cut.bound->speedup_high, whole.bound->speedup_high, 0.01);
+  EXPECT_THAT(cut.bound->condition, HasSubstr(", counted over the 10:00 until it fell quiet"));
+  EXPECT_THAT(everything(cut), HasSubstr("whatever the cause, at most " + human_factor(whole.bound->speedup_high)));
+  EXPECT_GT(explain(log_of_gpus({until(600), until(1200)}, 1200)).bound->speedup_high, 1.2) << "the other goes on";
+}
+
+TEST(Machines, BytesThatCameMeanwhileMakeCopiesTheFirstGuess) {
+  const auto rests = [](double t) { return Row{std::fmod(t, 26) < 4 ? 0.9 : 0.0, 0.1, 200, 9e9}; };
+  Recording recording = log_of_gpus({rests}, 600);
+  Track& track = recording.tracks[0];
+  track.columns.push_back(
+      {Metric::kPcieRxRate, std::vector<std::int64_t>(track.at.size(), from_unit(Metric::kPcieRxRate, 12e9)), {}});
+  const Explanation e = explain(recording);
+  EXPECT_EQ(e.findings.front().candidates.front(), Cause::kPageableCopies);
+  EXPECT_THAT(everything(e), HasSubstr("GiB/s came over PCIe meanwhile"));
 }
 
 TEST(Machines, OthersKernelsAreClaimedOnce) {

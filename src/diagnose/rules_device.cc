@@ -161,27 +161,21 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   return "something else caps its power: look at its supply, its cables and slot, and at the caps of the server (BMC)";
 }
 
-// Where all these clocks were full; a job of this GPU alone may gain more than one that waits for others, too.
-void gains_of_clocks(const Analysis& a, const Claims& all, Finding& finding) {
+// Where these clocks were full. GPUs of one job that wait for this one may do so in kernels: what it loses all may
+// lose.
+void gains_of_clocks(const Analysis& a, Finding& finding) {
   constexpr const char* kShare = "for the compute-bound share of that time only";
-  const double alone =
+  if (a.job.batch.present) return gains_by_removal(a, finding, kShare);
+  const double factor =
       static_cast<double>(a.ledger.span()) / static_cast<double>(std::max<Nanos>(1, a.ledger.span() - finding.cost()));
-  Claims own = std::exchange(finding.claims, all);
-  gains_by_removal(a, finding, kShare);
-  finding.claims = std::move(own);
-  if (finding.gain && !a.job.batch.present && readings_alone(a) &&
-      human_factor(alone) != human_factor(finding.gain->high) && alone > finding.gain->high)
-    finding.bound = fmt::format("{} at most for a job that has this GPU alone, {} if one job uses all, {}",
-                                human_factor(alone), human_factor(finding.gain->high), kShare);
+  finding.gain = Gain{1.0, factor, kShare};
+  finding.bound = fmt::format("{} at most, {}", human_factor(factor), kShare);
 }
 
 }  // namespace
 
 std::vector<Finding> throttling(const Analysis& a) {
   std::vector<Finding> findings;
-  Claims all;
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (const auto lost = clocks_lost(a, device)) all = united(std::move(all), lost_to_clocks(a, device, *lost));
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto lost = clocks_lost(a, device);
     if (!lost) continue;
@@ -196,13 +190,15 @@ std::vector<Finding> throttling(const Analysis& a) {
                                 : clocks.clock_before_mhz ? "why was not logged"
                                                           : reason_words(clocks.reasons));
     finding.claims = lost_to_clocks(a, device, *lost);
-    if (!a.material(finding.cost())) continue;
+    // Of its own time: one slow GPU may hold up all.
+    if (static_cast<double>(finding.cost()) < a.limits[Threshold::kMaterial] * static_cast<double>(a.ledger.span()))
+      continue;
     finding.evidence = limit_evidence(a, device);
     finding.told_apart_from = {fmt::format("an idle GPU's low clocks: only readings with {} utilisation and more count",
                                            human_percent(a.limits[Threshold::kThrottleUtil]))};
     finding.would_overturn = "the step time at full clocks: if it stays the same, the work does not depend on them";
     finding.advice = clock_advice(a, device, finding);
-    gains_of_clocks(a, all, finding);
+    gains_of_clocks(a, finding);
     findings.push_back(std::move(finding));
   }
   return findings;

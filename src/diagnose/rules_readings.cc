@@ -52,7 +52,8 @@ std::string memory_words(const Analysis& a, std::size_t device) {
 // Where nothing tells one cause from another, all idle time that nothing explains may be one's: what several findings
 // say of it, what a process that is not looked at did after its last kernel, be it the last pause of many, and what no
 // reading covers.
-void gains_of_all_unseen(const Analysis& a, Finding& finding, std::string condition) {
+// Returns all that time.
+Claims gains_of_all_unseen(const Analysis& a, Finding& finding, std::string condition) {
   Claims all = claim(a, [&](std::size_t device, const Slice& slice) {
     const bool open = slice.account == Account::kUnexplained || slice.account == Account::kTeardown ||
                       (slice.account == Account::kUnobserved && !a.unreported[device]);
@@ -64,8 +65,9 @@ void gains_of_all_unseen(const Analysis& a, Finding& finding, std::string condit
   if (a.material(unread))
     condition += fmt::format(", the {} that no reading covers taken as idle, too", human_duration(unread));
   std::swap(finding.claims, all);
-  gains_by_removal(a, finding, std::move(condition));
+  gains_by_removal(a, finding, condition + until_words(a));
   std::swap(finding.claims, all);
+  return all;
 }
 
 // Whether all of it, on each device, is one stretch of readings that say 0: what happens between the kernels of a step,
@@ -83,17 +85,6 @@ bool one_stretch(const Analysis& a, const Claims& claims) {
 
 namespace {
 
-// GPUs that were busy for less than half as long as the busiest: one job that uses them so, or two jobs. A log of
-// readings does not tell.
-std::vector<std::size_t> less_used(const Analysis& a) {
-  Nanos most = 0;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) most = std::max(most, a.ledger.busy(device));
-  std::vector<std::size_t> less;
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (!a.idle_peer[device] && a.ledger.busy(device) > 0 && 2 * a.ledger.busy(device) < most) less.push_back(device);
-  return less;
-}
-
 // "70 % to 92 %" of the time; "92 %" where they are alike.
 std::string busy_shares(const Analysis& a, const std::vector<std::size_t>& devices) {
   constexpr double kAlike = 0.05, kPoint = 0.01;
@@ -106,21 +97,31 @@ std::string busy_shares(const Analysis& a, const std::vector<std::size_t>& devic
   return fmt::format("{} to {}", human_percent(least), human_percent(most));
 }
 
-void say_both_ways(const Analysis& a, const std::vector<std::size_t>& less, Finding& finding) {
-  std::vector<std::size_t> more;
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (std::find(less.begin(), less.end(), device) == less.end() && !a.idle_peer[device]) more.push_back(device);
-  Nanos of_less = 0;  // the busiest of them
-  for (const std::size_t device : less) of_less = std::max(of_less, a.ledger.busy(device));
-  finding.evidence.insert(
-      finding.evidence.begin(),
-      fmt::format("{} {} busy for {} of the time, {} for {}: they differ, as two jobs do", gpu_names(a, less),
-                  less.size() == 1 ? "was" : "were", busy_shares(a, less), gpu_names(a, more), busy_shares(a, more)));
-  finding.bound =
-      fmt::format("if {} {} a job of {} own, at most {} for that; if one job uses all, at most {}, at equal GPU work",
-                  gpu_names(a, less), less.size() == 1 ? "has" : "have", less.size() == 1 ? "its" : "their",
-                  human_factor(static_cast<double>(a.ledger.span()) / static_cast<double>(of_less)),
-                  human_factor(finding.gain->high));
+// What a job that has `apart` to itself gains at most, beside what one job of all GPUs does.
+void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, double alone, Finding& finding) {
+  const bool one = apart.size() == 1;
+  const std::string names = gpu_names(a, apart), factor = human_factor(alone);
+  finding.bound = fmt::format("if {} {} a job of {} own, at most {} for that; if one job uses all, at most {}, {}",
+                              names, one ? "has" : "have", one ? "its" : "their", factor,
+                              human_factor(finding.gain->high), finding.gain->condition);
+  finding.gain->condition = fmt::format("if one job uses all, {}; {} if {} {} a job of {} own", finding.gain->condition,
+                                        factor, names, one ? "has" : "have", one ? "its" : "their");
+}
+
+// How busy `apart` were, and the others.
+std::string shares_apart(const Analysis& a, const std::vector<std::size_t>& apart) {
+  constexpr Nanos kOfTwoJobs = 2;
+  std::vector<std::size_t> others;
+  Nanos most = 0, most_apart = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const bool is_apart = std::find(apart.begin(), apart.end(), device) != apart.end();
+    if (!is_apart && !a.idle_peer[device]) others.push_back(device);
+    Nanos& busiest = is_apart ? most_apart : most;
+    busiest = std::max(busiest, a.ledger.busy(device));
+  }
+  return fmt::format("{} {} busy for {} of the time, {} for {}{}", gpu_names(a, apart),
+                     apart.size() == 1 ? "was" : "were", busy_shares(a, apart), gpu_names(a, others),
+                     busy_shares(a, others), kOfTwoJobs * most_apart < most ? ": they differ, as two jobs do" : "");
 }
 
 std::string larger_batch(const Analysis& a, std::size_t device) {
@@ -234,6 +235,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     });
   exclude_copies(a, finding);
   finding.evidence = link_sentences(a, finding.claims);
+  suspect_copies(a, finding);
   finding.title = "Why the GPU was idle cannot be told from this recording alone";
   finding.confidence = Confidence::kMedium;
   finding.tiers = "N";
@@ -260,12 +262,16 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     finding.advice = fmt::format("this run was too short for two looks at its processes: {}a longer run",
                                  looks_often(a) ? "" : "`headroom run -i 100ms -- CMD`, or ");
   }
-  gains_of_all_unseen(a, finding, "whatever the cause, at equal GPU work");
-  if (finding.gain)
-    finding.bound = fmt::format("whatever the cause, at most {}{}{}", human_factor(finding.gain->high),
-                                finding.gain->condition.substr(std::string_view("whatever the cause,").size()),
-                                between_steps ? "; " + batch_sentence(finding.gain->high) : "");
-  if (const auto less = less_used(a); finding.gain && !less.empty()) say_both_ways(a, less, finding);
+  const Claims all = gains_of_all_unseen(a, finding, "at equal GPU work");
+  if (!finding.gain) return only(std::move(finding));
+  if (const auto apart = with_more_room(a); !apart.empty()) {
+    finding.evidence.insert(finding.evidence.begin(), shares_apart(a, apart));
+    say_both_ways(a, apart, removal_for(a, all, apart), finding);
+    return only(std::move(finding));
+  }
+  finding.bound = fmt::format("whatever the cause, at most {} {}{}", human_factor(finding.gain->high),
+                              finding.gain->condition, between_steps ? "; " + batch_sentence(finding.gain->high) : "");
+  finding.gain->condition = "whatever the cause, " + finding.gain->condition;
   return only(std::move(finding));
 }
 
@@ -321,21 +327,27 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
       finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
     }
+    suspect_copies(a, finding);
     finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
     finding.advice = "name the phases (marks, output lines), then shorten or overlap the longest";
     constexpr const char* kFeeding = "faster feeding cannot shorten the phase in which kernels run";
-    gains_of_all_unseen(a, finding,
-                        fmt::format("if this and all other idle time that nothing explains vanished, and the kernels "
-                                    "stay as they are; {}",
-                                    kFeeding));
+    Claims open = gains_of_all_unseen(a, finding,
+                                      fmt::format("if this and all other idle time that nothing explains vanished, and "
+                                                  "the kernels stay as they are; {}",
+                                                  kFeeding));
     Finding alone = finding;
     gains_by_removal(a, alone,
-                     fmt::format("if all of this idle time vanished and the kernels stay as they are; {}", kFeeding));
+                     fmt::format("if all of this idle time vanished and the kernels stay as they are; {}{}", kFeeding,
+                                 until_words(a)));
     // Where the rest makes no difference to the figure that is read it is not worth a word.
     if (finding.gain && alone.gain && human_factor(alone.gain->high) == human_factor(finding.gain->high)) {
       finding.gain->condition = alone.gain->condition;
       finding.bound = alone.bound;
+      open = finding.claims;
     }
+    const auto apart = finding.gain ? with_more_room(a) : std::vector<std::size_t>{};
+    if (std::find(apart.begin(), apart.end(), device) != apart.end())
+      say_both_ways(a, {device}, removal_for(a, open, {device}), finding);
     findings.push_back(std::move(finding));
   }
   return findings;

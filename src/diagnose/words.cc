@@ -74,6 +74,8 @@ std::optional<HostTime> host_time(const HostSummary& s) {
 
 namespace {
 
+constexpr double kIdleAtMost = 0.2;  // busy share of a phase that is idle for the most part
+
 // How much of these claims on one device lies in each of the windows, which are in order.
 std::vector<Nanos> lengths_in(const std::vector<Window>& windows, const Claims& claims) {
   std::vector<Nanos> lengths(windows.size(), 0);
@@ -110,7 +112,6 @@ std::vector<Window> claimed_times(const Claims& claims, const Analysis& a, std::
 }  // namespace
 
 bool recurs(const Analysis& a, std::int32_t number) {
-  constexpr double kIdleAtMost = 0.2;  // readings that fall as a die does make phases of 25 % beside such of 60 %
   if (!a.is_pause(number)) return false;
   const Phase& phase = a.phases[static_cast<std::size_t>(number)];
   if (!phase.named_by.empty()) return true;
@@ -130,10 +131,11 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
     if (!phase.named_by.empty() && phase.named_by != "stacks") told.insert(phase.device);
   for (std::size_t i = 0; i < a.phases.size(); ++i) {
     const Phase& phase = a.phases[i];
-    if (phase.name != "idle" || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device)) continue;
+    const double util = phase.gpu_util_ratio.value_or(0);
+    const bool at_rest = phase.name == "idle" || (phase.named_by.empty() && util < kIdleAtMost);
+    if (!at_rest || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device)) continue;
     const std::vector<Window> times = claimed_times(claims, a, i);
     if (times.size() < 2) continue;
-    const double util = phase.gpu_util_ratio.value_or(0);
     const std::string idle = util < kQuiet ? "idle" : fmt::format("mostly idle ({} on average)", human_percent(util));
     // Found in windows of a second: the kernels at its ends are not of the idle time that is told.
     const double part = util < kQuiet ? 1 - util : 1;

@@ -130,14 +130,16 @@ constexpr std::array kSpellings{
     Spelling{"name", "name", Needs::kGpu},
 };
 
-constexpr std::array<std::string_view, 17> kClocks{"time",    "timestamp", "datetime", "date",     "elapsed", "seconds",
+constexpr std::array<std::string_view, 21> kClocks{"time",    "timestamp", "datetime", "date",     "elapsed", "seconds",
                                                    "runtime", "uptime",    "epoch",    "created",  "secs",    "stamp",
-                                                   "t",       "when",      "wall",     "recorded", "logged"};
+                                                   "t",       "when",      "wall",     "recorded", "logged",  "sampled",
+                                                   "scraped", "collected", "measured"};
 constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
                                                           "uptime",  "relative", "secs"};
-constexpr std::array<std::string_view, 22> kOfClocks{
-    "resources", "unix", "local",  "utc", "at",  "relative", "rel", "since", "start", "wall", "iso",
-    "sec",       "log",  "sample", "in",  "the", "and",      "et",  "und",   "y",     "e",    "data"};
+constexpr std::array<std::string_view, 28> kOfClocks{
+    "resources", "unix", "local",  "utc",    "at",         "relative", "rel",  "since", "start", "wall",
+    "iso",       "sec",  "log",    "sample", "in",         "the",      "and",  "et",    "und",   "y",
+    "e",         "data", "scrape", "event",  "collection", "reading",  "poll", "query"};
 
 // Of which a GPU may have several, with a number each.
 constexpr std::array<std::string_view, 3> kParts{"fan", "temp", "clock"};

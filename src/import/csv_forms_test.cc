@@ -40,6 +40,20 @@ TEST(Csv, ProcessesAndStepsThatTellRowsApartNameNoGpus) {
   EXPECT_EQ(read_log(log("step", 1)).sources.size(), 1u) << "two samples in a second";
 }
 
+TEST(Csv, ARowPerMetricIsKnownByItsRows) {
+  std::string text = "scrape_time,node,gpu_uuid,gpu_index,what,val\n";
+  for (int row = 0; row < 20; ++row)
+    text += fmt::format(
+        "2025-08-01 00:{0:02}:00+00:00,n7,GPU-1,0,DCGM_FI_DEV_XID_ERRORS,0\n"
+        "2025-08-01 00:{0:02}:00+00:00,n7,GPU-1,0,DCGM_FI_DEV_GPU_UTIL,94\n"
+        "2025-08-01 00:{0:02}:00+00:00,n7,GPU-1,0,DCGM_FI_DEV_POWER_USAGE,352.5\n",
+        row);
+  const Recording r = read_log(text);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 0).at(0), 0.94);
+  EXPECT_EQ(values(r, Metric::kPower, 0).at(0), 352.5);
+  EXPECT_NE(import_error("").what, "");
+}
+
 TEST(Csv, NumbersAsExcelWritesThemInEurope) {
   const auto memory = [](const char* cell) {
     const Recording r = read_log(fmt::format(

@@ -75,8 +75,10 @@ class LogTable {
 // that a recording has no place for.
 [[nodiscard]] std::string_view dcgm_column(std::string_view field);
 
-// Whether a header is of a table with a row per metric.
+// Whether a header is of a table with a row per metric, by its names; and whether a text is one, by its first rows,
+// too.
 [[nodiscard]] bool is_long_header(const std::vector<std::string_view>& names);
+[[nodiscard]] bool is_long_table(std::string_view text);
 
 // Objects of JSON that are rows of a table, with a time and a reading of a GPU each: one a line, or in lists below
 // lines that say when, as `date; nvtop -s` writes them.

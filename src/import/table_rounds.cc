@@ -276,6 +276,7 @@ namespace {
 
 struct LongColumns {
   std::optional<std::size_t> time, host, gpu, metric, value, labels;
+  [[nodiscard]] bool complete() const { return time && metric && value; }
 };
 
 // The GPU of "index=0,host=a", of '{"gpu": "0"}' and their like; "" where none is named.
@@ -292,7 +293,14 @@ std::string_view gpu_of_labels(std::string_view labels) {
   return {};
 }
 
-LongColumns long_columns(const std::vector<std::string_view>& names) {
+struct LongMetric {
+  std::string column, gpu;
+};
+LongMetric metric_of_long(std::string_view metric);
+
+// Which column of a table with a row per metric is which, by their names; the metric and its value, where nobody knows
+// their names, by a row.
+LongColumns long_columns(const std::vector<std::string_view>& names, const std::vector<std::string_view>& row = {}) {
   constexpr std::array<std::string_view, 11> kMetric{"metric",     "metric_name", "metricname", "field",
                                                      "field_name", "name__",      "key",        "series",
                                                      "sensor",     "variable",    "tag"};
@@ -319,6 +327,36 @@ LongColumns long_columns(const std::vector<std::string_view>& names) {
     else if (rule && (rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid))
       if (!found.gpu || rule->role == ColumnRole::kIndex) found.gpu = i;
   }
+  if (row.size() != names.size()) return found;
+  const auto only = [&](const auto& fits) {
+    std::optional<std::size_t> one;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool taken = i == found.time || i == found.host || i == found.gpu || i == found.metric || i == found.labels;
+      if (taken || !fits(trim(row[i]))) continue;
+      if (one) return std::optional<std::size_t>();
+      one = i;
+    }
+    return one;
+  };
+  if (!found.metric) found.metric = only([](std::string_view cell) { return !metric_of_long(cell).column.empty(); });
+  if (found.metric && !found.value)
+    found.value = only([](std::string_view cell) { return parse_number<double>(cell).has_value(); });
+  return found;
+}
+
+// Of a table with this header, which is a part of its text: by a row where the names do not tell.
+LongColumns long_columns(std::string_view header, std::string_view text) {
+  constexpr std::size_t kLooked = 4096;
+  if (header.empty()) return {};  // and no part of it
+  const char separator = separator_of(header);
+  std::vector<std::string_view> names, row;
+  split_cells(header, separator, names);
+  LongColumns found = long_columns(names);
+  LineCursor lines(text.substr(static_cast<std::size_t>(header.end() - text.begin()), kLooked));
+  while (found.time && !found.complete() && lines.next()) {
+    split_cells(lines.line(), separator, row);
+    found = long_columns(names, row);
+  }
   return found;
 }
 
@@ -326,9 +364,6 @@ bool is_uuid(std::string_view gpu) { return gpu.starts_with("GPU-") || gpu.start
 
 // What a metric is: the column for "DCGM_FI_DEV_GPU_UTIL" and "gpu_utilization" alike, and its GPU, where it names one:
 // "system/gpu_0_utilization_percentage".
-struct LongMetric {
-  std::string column, gpu;
-};
 LongMetric metric_of_long(std::string_view metric) {
   if (const auto column = dcgm_column(metric); !column.empty()) return {std::string(column), ""};
   if (const auto series = series_by_labels(metric)) return {metric_of_long(series->name).column, series->of};
@@ -381,10 +416,9 @@ void sort_by_time(std::vector<LongReading>& readings) {
 
 }  // namespace
 
-bool is_long_header(const std::vector<std::string_view>& names) {
-  const LongColumns columns = long_columns(names);
-  return columns.time && columns.metric && columns.value;
-}
+bool is_long_header(const std::vector<std::string_view>& names) { return long_columns(names).complete(); }
+
+bool is_long_table(std::string_view text) { return long_columns(without_annotations(text), text).complete(); }
 
 Result<LogTable> table_of_long(std::string_view text) {
   RowsByMetric rows;
@@ -394,9 +428,9 @@ Result<LogTable> table_of_long(std::string_view text) {
   const char separator = separator_of(header);
   std::vector<std::string_view> cells;
   split_cells(header, separator, cells);
-  const LongColumns columns = long_columns(cells);
+  const LongColumns columns = long_columns(header, text);
   const std::size_t count = cells.size();
-  if (!columns.time || !columns.metric || !columns.value)
+  if (!columns.complete())
     return fail(Errc::kInvalidInput, "no columns of a time, a metric and its value in the header",
                 "write them as timestamp,gpu,metric,value");
   std::map<std::string, LongMetric, std::less<>> known;

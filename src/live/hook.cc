@@ -35,7 +35,10 @@ bool wait(Child& child, const Result<Fd>& process, Nanos until, Signals* signals
     pollfd watched[]{{.fd = process ? process->get() : -1, .events = POLLIN, .revents = 0},
                      {.fd = signals != nullptr ? signals->fd() : -1, .events = POLLIN, .revents = 0}};
     ::poll(watched, 2, static_cast<int>(std::min<Nanos>(sleep / kMillisecond + 1, 60'000)));
-    if (signals != nullptr && !signals->drain().empty()) return true;
+    if (signals != nullptr && !signals->drain().empty()) {
+      (void)child.try_wait();  // it may have ended just then
+      return true;
+    }
   }
   return false;
 }
@@ -59,8 +62,9 @@ HookEnd run_hook(const std::string& command, std::string_view document, Nanos un
   const auto process = open_pidfd(child->pid());
   const bool interrupted = wait(*child, process, until, &signals);
   if (const auto status = child->status()) {
-    if (status->signal != 0) return {.trouble = fmt::format("died of signal {}", status->signal)};
-    return {.trouble = status->code == 0 ? "" : fmt::format("ended with {}", status->code)};
+    if (status->signal != 0)
+      return {.trouble = fmt::format("died of signal {}", status->signal), .by_signal = interrupted};
+    return {.trouble = status->code == 0 ? "" : fmt::format("ended with {}", status->code), .by_signal = interrupted};
   }
   child->kill(SIGKILL);
   (void)wait(*child, process, boottime_now() + kReapPatience, nullptr);

@@ -10,8 +10,9 @@ namespace headroom {
 
 // How a command of the user's went that was told something.
 struct HookEnd {
-  std::string trouble;                          // what to say of it; "" where it ended with 0
-  bool out_of_time = false, by_signal = false;  // why it was killed
+  std::string trouble;       // what to say of it; "" where it ended with 0
+  bool out_of_time = false;  // so that it was killed
+  bool by_signal = false;    // one came to this process; killed, unless it had ended then
 };
 
 // Runs `command` by /bin/sh -c, in a process group of its own, with `document` on its standard input (a file, so it

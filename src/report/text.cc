@@ -147,6 +147,13 @@ std::string columns_left_out(const Explanation& e) {
   return "";
 }
 
+// Of a log whose utilisation had no unit: that it was taken for a fraction.
+std::string fractions_read(const Explanation& e) {
+  const bool any = std::any_of(e.losses.begin(), e.losses.end(),
+                               [](const Loss& loss) { return loss.what == info(LossKind::kFractionOfOne).name; });
+  return any ? ". Utilisation was read as a fraction: 1 is 100 %" : "";
+}
+
 // How far apart the rows of a log without times are.
 std::string spacing_of_rows(const Explanation& e) {
   const auto untimed = std::find_if(e.losses.begin(), e.losses.end(),
@@ -161,7 +168,8 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
     line += e.meta.extra.contains("processes") ? " only: of processes their shares of the GPU"
                                                : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
-  return wrap(line + spacing_of_rows(e) + columns_left_out(e) + ".", options.width, "Evidence: ", "  ");
+  return wrap(line + spacing_of_rows(e) + fractions_read(e) + columns_left_out(e) + ".", options.width,
+              "Evidence: ", "  ");
 }
 
 // Never wrapped: a command is there to be copied.

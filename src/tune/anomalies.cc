@@ -229,11 +229,12 @@ void add_failing_worker(const Study& study, const StudyReport& report, std::vect
                     .trials = listed(group->trials)}});
 }
 
-void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTime& time, std::vector<Costed>& found) {
+// Those whose value is known from an earlier trial, or those of parameters that had only failed.
+void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTime& time, bool after_failures,
+                    std::vector<Costed>& found) {
   Group group;
-  bool after_failures = true;
   for (const auto& [i, failed_before] : repeated_trials(study)) {
-    after_failures = after_failures && failed_before;
+    if (failed_before != after_failures) continue;
     group.trials.push_back(study.trials[i].number);
     if (timeline.spans[i].timed)
       group.worker_seconds += seconds(timeline.spans[i].alive_until - timeline.spans[i].begin);
@@ -244,15 +245,15 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
   found.push_back(
       {group.worker_seconds,
        {.kind = "duplicates",
-        .text = fmt::format("{} {} the parameters of an earlier trial, without being enqueued or a retry: {} of "
-                            "worker time{}",
-                            count_of(group.trials.size(), "trial"), group.trials.size() == 1 ? "repeats" : "repeat",
-                            human_duration(to_nanos(group.worker_seconds)), share),
-        .next = after_failures
-                    ? "all trials with these parameters failed: mend that, or raise optuna.TrialPruned for parameters "
-                      "that study.get_trials() has as failed"
-                    : "return the known value where study.get_trials() has the same parameters; constant_liar=True "
-                      "keeps parallel trials apart",
+        .text = fmt::format(
+            "{} {} {}, without being enqueued or a retry: {} of worker time{}", count_of(group.trials.size(), "trial"),
+            group.trials.size() == 1 ? "repeats" : "repeat",
+            after_failures ? "parameters with which all earlier trials failed" : "the parameters of an earlier trial",
+            human_duration(to_nanos(group.worker_seconds)), share),
+        .next = after_failures ? "mend what failed, or raise optuna.TrialPruned for parameters that study.get_trials() "
+                                 "has as failed"
+                               : "return the known value where study.get_trials() has the same parameters; "
+                                 "constant_liar=True keeps parallel trials apart",
         .trials = listed(group.trials)}});
 }
 
@@ -346,7 +347,8 @@ std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& opti
   add_failing_worker(study, report, found);
   if (auto still = stood_still(timeline))
     found.push_back({still->seconds * static_cast<double>(report.parallelism.workers), std::move(still->anomaly)});
-  add_duplicates(study, timeline, report.worker_time, found);
+  for (const bool after_failures : {false, true})
+    add_duplicates(study, timeline, report.worker_time, after_failures, found);
   add_non_finite(study, timeline, found);
   add_odd(study, timeline, options.now, found);
   std::stable_sort(found.begin(), found.end(),

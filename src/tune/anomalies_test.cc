@@ -179,6 +179,20 @@ TEST(Anomalies, OfParametersThatAlwaysFailedNoValueIsKnown) {
   }
 }
 
+TEST(Anomalies, RepeatsOfWhatIsKnownAndOfWhatOnlyFailedAreToldApart) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr");
+  for (int i = 0; i < 5; ++i)
+    builder.add(i % 2 == 0 ? TrialState::kFail : TrialState::kComplete, 10 * i, 10 * i + 9, 0,
+                {{lr, i % 2 == 0 ? 0.5 : 2}});
+  std::vector<std::vector<std::int64_t>> repeated;
+  const StudyReport report = study_facts(builder.study, {});
+  for (const StudyAnomaly& found : report.anomalies)
+    if (found.kind == "duplicates") repeated.push_back(found.trials);
+  std::sort(repeated.begin(), repeated.end());
+  EXPECT_EQ(repeated, (std::vector<std::vector<std::int64_t>>{{2, 4}, {3}}));
+}
+
 TEST(Anomalies, NonFiniteReportsAndValuesAreNamed) {
   StudyBuilder builder;
   builder.add(TrialState::kComplete, 0, 10, 3);

@@ -304,7 +304,7 @@ def test_what_no_longer_holds_is_withdrawn(tmp_path):
     assert gone["finding"] == next(d for d in documents if d["live"])["finding"], "as it was told"
 
 
-# Computes, sleeps until it was told of (or for 60 s), and computes until it was told that this is over.
+# Computes, sleeps until it was told of (or for 60 s), and computes until it was told that this is over, and two seconds more.
 STANDS_STILL = """
 import os, sys, time
 import headroom_sim
@@ -320,6 +320,7 @@ train(2, 1)
 end = time.monotonic() + 60
 while time.monotonic() < end and told() < 1: time.sleep(0.2)
 train(60, 2)
+train(2, 3)
 """
 
 
@@ -331,7 +332,7 @@ def test_a_standstill_is_told_while_it_lasts_and_so_is_its_end(tmp_path):
     stands, over, *at_end = [said for said in findings() if said["finding"]["cause"] == "unreleased_after_work"]
     assert (stands["live"], stands["over"]) == (True, False)
     assert (over["live"], over["over"]) == (True, True) and over["finding"] == stands["finding"]
-    assert not any(document["live"] or document["over"] or document["withdrawn"] for document in at_end)
+    assert [document for document in at_end if document["live"] or document["over"] or document["withdrawn"]] == []
 
 
 def test_a_lost_gpu_and_a_batch_that_fails_from_the_first_task_on_are_told_at_once(tmp_path):
