@@ -258,7 +258,9 @@ std::string Analysis::device_name(std::size_t device) const {
 
 std::string Analysis::when(Nanos at) const {
   if (meta.start_realtime == 0) return human_duration(at - meta.start) + " after the start";
-  return clock_time(meta.start_realtime + (at - meta.start));
+  const auto offset = meta.extra.find("utc_offset_seconds");  // of a log, whose own time is told
+  const auto seconds = offset == meta.extra.end() ? std::nullopt : parse_number<std::int64_t>(offset->second);
+  return clock_time(meta.start_realtime + (at - meta.start), seconds.value_or(0) * kSecond);
 }
 
 const TaskAttempt* Analysis::attempt_at(std::int32_t task, Nanos at) const {
@@ -327,8 +329,8 @@ void leave_out_unused(const Recording& recording, RecordingMeta& meta) {
   }
 }
 
-// The readings of the second half in four parts, each of which ends higher than the one before it; the last by a
-// half of their mean growth at least, or it has come to its end.
+// The readings of the second half in four parts, each of which grows by a quarter of their mean growth at least, and
+// the last by half of it: else it has just begun, or come to its end.
 double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
   constexpr Nanos kParts = 4;
   const Nanos half = window.begin + window.length() / 2, part = window.length() / 2 / kParts;
@@ -343,10 +345,12 @@ double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
       ends[number] = one;
   }
   if (ends.size() <= kParts) return 0;
-  for (std::size_t i = 1; i < ends.size(); ++i)
-    if (ends[i].used <= ends[i - 1].used) return 0;
   const double grown = ends.back().used - ends.front().used;
-  if (ends.back().used - ends[kParts - 1].used < grown / (2 * kParts)) return 0;
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    const double more = ends[i].used - ends[i - 1].used,
+                 least = grown / (i + 1 < ends.size() ? 4 * kParts : 2 * kParts);
+    if (more <= 0 || more < least) return 0;
+  }
   return grown / seconds(ends.back().at - ends.front().at);
 }
 

@@ -165,19 +165,19 @@ void by_fall(ClockLimits& sum, const Track& track, Slices slices, const Window& 
 
 // Utilisation is of the last second, clocks are of the instant: a reading at the end of the kernels shows the clock of
 // an idle GPU. So kernels must run in the next reading, too.
-std::optional<double> clock_of(const ClockLimits& sum, const Track& track, const Thresholds& limits) {
-  const Column *util = track.find(Metric::kGpuUtil), *clock = track.find(Metric::kSmClock);
-  if (!util || !clock) return std::nullopt;
+std::optional<double> mean_then(const ClockLimits& sum, const Track& track, Metric metric, const Thresholds& limits) {
+  const Column *util = track.find(Metric::kGpuUtil), *column = track.find(metric);
+  if (!util || !column) return std::nullopt;
   const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
   double total = 0, rows = 0;
   auto limited = sum.times.begin();
   for (std::size_t row = 0; row + 1 < track.at.size(); ++row) {
     while (limited != sum.times.end() && limited->time.end < track.at[row]) ++limited;
     if (limited == sum.times.end()) break;
-    if (track.at[row] <= limited->time.begin || !clock->has(row)) continue;
+    if (track.at[row] <= limited->time.begin || !column->has(row)) continue;
     if (!util->has(row) || util->values[row] < running) continue;
     if (util->has(row + 1) && util->values[row + 1] < running) continue;
-    total += static_cast<double>(clock->values[row]) * limited->share;
+    total += to_unit(metric, column->values[row]) * limited->share;
     rows += limited->share;
   }
   return rows > 0 ? std::optional(total / rows) : std::nullopt;
@@ -193,7 +193,8 @@ ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, c
   sum.recorded = sum.counted || track.find(Metric::kEventReasons) != nullptr;
   if (!sum.recorded) by_heat(sum, track, Slices(slices), window, limits);
   if (!sum.recorded && !sum.clock_before_mhz) by_fall(sum, track, Slices(slices), window, limits);
-  sum.limited_clock_mhz = clock_of(sum, track, limits);
+  sum.limited_clock_mhz = mean_then(sum, track, Metric::kSmClock, limits);
+  sum.limited_watts = mean_then(sum, track, Metric::kPower, limits);
   return sum;
 }
 

@@ -24,10 +24,11 @@ struct ClockLimits {
   std::int64_t reasons = 0;             // all such reasons, kReason… of model/metric.h
   // Nobody read reasons, and clocks were lower at times: the clock that it had else, with kernels running.
   std::optional<double> clock_before_mhz;
-  bool hot = false;                         // at those times
-  std::optional<double> limited_clock_mhz;  // mean SM clock in the limited time, of readings with kernels running
-  std::vector<LimitedTime> times;           // in order
-  Nanos limited_kernels = 0, kernels = 0;   // useful time under a limit, and all of it that was looked at
+  bool hot = false;  // at those times
+  // Means in the limited time, of readings with kernels running.
+  std::optional<double> limited_clock_mhz, limited_watts;
+  std::vector<LimitedTime> times;          // in order
+  Nanos limited_kernels = 0, kernels = 0;  // useful time under a limit, and all of it that was looked at
 };
 
 // By the driver's counters of time under a limit where they were read, else by looks at the reasons, each of which

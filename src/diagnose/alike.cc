@@ -44,7 +44,12 @@ std::string with_name(const Analysis& a, std::string title, std::size_t device, 
 struct Group {
   Finding finding;
   std::vector<std::size_t> devices;  // those that titles named; empty: the finding stands alone
+  bool same_figures = true;          // of all of them
 };
+
+std::string without_name(const Analysis& a, const std::string& sentence, std::size_t device) {
+  return place_of(a.device_name(device), sentence) == std::string::npos ? sentence : with_name(a, sentence, device, "");
+}
 
 bool same_words(const Analysis& a, const Group& group, const Finding& other, std::size_t device) {
   if (group.devices.empty()) return false;
@@ -55,8 +60,14 @@ bool same_words(const Analysis& a, const Group& group, const Finding& other, std
          with_name(a, one.title, group.devices.front(), "") == with_name(a, other.title, device, "");
 }
 
-void join(Group& group, Finding&& other, std::size_t device) {
+void join(const Analysis& a, Group& group, Finding&& other, std::size_t device) {
   Finding& one = group.finding;
+  group.same_figures =
+      group.same_figures &&
+      std::equal(one.evidence.begin(), one.evidence.end(), other.evidence.begin(), other.evidence.end(),
+                 [&](const std::string& first, const std::string& next) {
+                   return without_name(a, first, group.devices.front()) == without_name(a, next, device);
+                 });
   one.claims.insert(one.claims.end(), other.claims.begin(), other.claims.end());
   one.tiers |= other.tiers;
   if (one.gain && other.gain && other.gain->high > one.gain->high) {
@@ -82,8 +93,9 @@ void tell_of_all(const Analysis& a, Group& group) {
   for (std::string& sentence : finding.evidence)
     if (place_of(a.device_name(first), sentence) == std::string::npos)
       sentence = fmt::format("{}: {}", a.device_name(first), sentence);
-  finding.evidence.push_back(
-      fmt::format("the same of {}", gpu_names(a, {group.devices.begin() + 1, group.devices.end()})));
+  const std::string others = gpu_names(a, {group.devices.begin() + 1, group.devices.end()});
+  finding.evidence.push_back(group.same_figures ? "the same of " + others
+                                                : fmt::format("likewise {}, with other figures", others));
   std::sort(finding.claims.begin(), finding.claims.end(), [](const ClaimedPiece& x, const ClaimedPiece& y) {
     return std::pair(x.device, x.begin) < std::pair(y.device, y.begin);
   });
@@ -127,7 +139,7 @@ std::vector<Finding> join_alike(const Analysis& a, std::vector<Finding> findings
       return device && same_words(a, other, finding, *device);
     });
     if (group != groups.end())
-      join(*group, std::move(finding), *device);
+      join(a, *group, std::move(finding), *device);
     else
       groups.push_back({std::move(finding), device ? std::vector{*device} : std::vector<std::size_t>{}});
   }

@@ -231,7 +231,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
       ended > 0 && useful > 0)
     return fmt::format(
         "{} computed for {}{} of {}{}{}. For {} at the end {}.", subject(a, devices), least, busy, span_words(a),
-        mean_of(uneven(Account::kUseful)), unknown, human_percent(share(ended)),
+        mean_of(uneven(Account::kUseful)), unknown, human_percent(share(ended + busy_then)),
         kHardly * busy_then <= ended + busy_then ? "hardly a kernel ran any more" : "far fewer kernels ran");
   if (!a.job.has_contexts && share(idle - pauses) >= material)
     return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",

@@ -466,6 +466,8 @@ TEST(Machines, MemoryThatHasStoppedGrowingDoesNotFillUp) {
   };
   EXPECT_THAT(grows_until(60), HasSubstr("at this pace"));
   EXPECT_THAT(grows_until(51), Not(HasSubstr("at this pace")));
+  const auto begins_late = [](double t) { return Row{0.9, 0.4, 300, 1e9 + 6e8 * std::max(0.0, t - 40) + 1e6 * t}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({begins_late}, 60))), Not(HasSubstr("at this pace")));
 }
 
 TEST(Machines, AKernelOrTwoInAStartAreNoWork) {
@@ -612,6 +614,59 @@ TEST(Machines, ACapBelowTheLimitOnACoolGpuIsNotToldToCoolOrToRaiseIt) {
   EXPECT_THAT(advice(240, 90), HasSubstr("cooling"));
 }
 
+TEST(Machines, ACapThatCameLaterIsJudgedByThePowerThen) {
+  const auto gpu = [](bool capped) {
+    return [=](double t) { return Row{1.0, 0.4, capped && t > 60 ? 214.0 : 340.0, 12e9}; };
+  };
+  Recording recording = log_of_gpus({gpu(false), gpu(true)}, 300);
+  for (const std::size_t i : {0U, 1U}) {
+    recording.sources[i].attrs["sm_clock_max_mhz"] = "1900";
+    recording.sources[i].attrs["power_limit_watts"] = "350";
+    Track& track = recording.tracks[i];
+    Column reasons{Metric::kEventReasons, {}, {}}, clock{Metric::kSmClock, {}, {}};
+    for (std::size_t row = 0; row < track.at.size(); ++row) {
+      const bool capped = i == 0 || row > 60;
+      reasons.values.push_back(capped ? kReasonSwPowerCap : 0);
+      clock.values.push_back(from_unit(Metric::kSmClock, !capped ? 1890 : i == 0 ? 1590 : 1290));
+    }
+    track.columns.push_back(reasons), track.columns.push_back(clock);
+    track.columns.push_back({Metric::kTemperature, std::vector<std::int64_t>(track.at.size(), 66), {}});
+  }
+  const std::string text = everything(explain(recording));
+  EXPECT_THAT(text, HasSubstr("GPU 0 runs below its clocks (power cap)"));
+  EXPECT_THAT(text, HasSubstr("GPU 1 runs below its clocks (power cap)"));
+  EXPECT_THAT(text, HasSubstr("214 W then, of a limit of 350 W: neither that nor heat explains the clocks"));
+  EXPECT_THAT(text, HasSubstr("a higher power limit (nvidia-smi -pl, as root), where its maximum is higher"));
+}
+
+TEST(Machines, GpusOfOneFindingWithOtherFiguresAreNotTheSame) {
+  const auto gpu = [](double idle) { return [=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }; };
+  EXPECT_THAT(everything(explain(log_of_gpus({gpu(12), gpu(12)}, 400))), HasSubstr("the same of GPU 1"));
+  const std::string text = everything(explain(log_of_gpus({gpu(12), gpu(14)}, 400)));
+  EXPECT_THAT(text, HasSubstr("likewise GPU 1, with other figures"));
+  EXPECT_THAT(text, Not(HasSubstr("the same of")));
+}
+
+TEST(Machines, ALogsTimesAreItsOwn) {
+  Recording recording = log_of_gpus({[](double t) { return t <= 150 ? working(1.0) : Row{0.0, {}, {}, 1e6}; }}, 300);
+  const std::string utc = everything(explain(recording));
+  recording.meta.extra["utc_offset_seconds"] = "3600";
+  EXPECT_THAT(utc, HasSubstr("from 08:55:50 on"));
+  EXPECT_THAT(everything(explain(recording)), HasSubstr("from 09:55:50 on"));
+}
+
+TEST(Machines, BurstsThatAreTooShortForAPhaseAreTold) {
+  const auto with = [](double burst) {
+    return everything(explain(log_of_gpus({[=](double t) {
+                                            const double at = std::fmod(t, 100);
+                                            return working(at < 40 ? 0.9 : at >= 60 && at < 62 ? burst : 0.0);
+                                          }},
+                                          600)));
+  };
+  EXPECT_THAT(with(0.4), HasSubstr("GPU 0 is idle but for short bursts for "));
+  EXPECT_THAT(with(0.0), HasSubstr("GPU 0 is idle for "));
+}
+
 TEST(Machines, WhatTheDriverTakesItselfIsNobody) {
   const auto of = [](double bytes) {
     return explain(log_of_gpus({[=](double) { return Row{0.0, 0.0, 20, bytes}; }}, 120));
@@ -633,6 +688,9 @@ TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
   EXPECT_THAT(open->bound, HasSubstr("if one job uses all, at most 1.0"));
   EXPECT_THAT(everything(explain(log_of_gpus({at(0.92), at(0.70), at(0.35)}, 240))),
               HasSubstr("GPU 2 was busy for 35 % of the time, GPUs 0 and 1 for 70 % to 92 %"));
+  EXPECT_THAT(
+      everything(explain(log_of_gpus({at(0.95), at(0.23), at(0.02)}, 240))),
+      HasSubstr("if GPU 1 has a job of its own, at most 4.3x for that, 50x for one of GPU 2; if one job uses all"));
   const Explanation alike = explain(log_of_gpus({at(0.6), at(0.7)}, 240));
   EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
 }

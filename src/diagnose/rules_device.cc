@@ -146,18 +146,18 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   if ((a.clocks[device].reasons & kBrake) != 0 && (a.clocks[device].reasons & ~(kBrake | kReasonHwSlowdown)) == 0)
     return "look at what brakes it from outside: the power supply, its cables, and the caps of the server (BMC)";
   constexpr double kAtLimit = 0.9, kWarm = 75;  // of the limit; degrees C
-  const MetricStats *power = a.stats_of(device, Metric::kPower), *heat = a.stats_of(device, Metric::kTemperature);
+  const MetricStats* heat = a.stats_of(device, Metric::kTemperature);
+  const auto power = a.clocks[device].limited_watts;
   const auto limit = a.devices[device].device.power_limit_watts;
   const bool by_power = a.clocks[device].reasons == kReasonSwPowerCap;
-  const bool below = power && power->samples > 0 && limit && power->max < kAtLimit * *limit;
+  const bool below = power && limit && *power < kAtLimit * *limit;
   const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
   if (by_power && !below && cool)
     return "a higher power limit (nvidia-smi -pl, as root), where its maximum is higher (nvidia-smi -q -d POWER)";
   if (!by_power || !below || !cool) return "cooling, or a higher power limit (nvidia-smi -pl, as root)";
   finding.evidence.insert(
       finding.evidence.begin(),
-      fmt::format("{:.0f} W at most, of a limit of {:.0f} W: neither that nor heat explains the clocks", power->max,
-                  *limit));
+      fmt::format("{:.0f} W then, of a limit of {:.0f} W: neither that nor heat explains the clocks", *power, *limit));
   return "something else caps its power: look at its supply, its cables and slot, and at the caps of the server (BMC)";
 }
 

@@ -97,15 +97,34 @@ std::string busy_shares(const Analysis& a, const std::vector<std::size_t>& devic
   return fmt::format("{} to {}", human_percent(least), human_percent(most));
 }
 
-// What a job that has `apart` to itself gains at most, beside what one job of all GPUs does.
-void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, double alone, Finding& finding) {
-  const bool one = apart.size() == 1;
-  const std::string names = gpu_names(a, apart), factor = human_factor(alone);
-  finding.bound = fmt::format("if {} {} a job of {} own, at most {} for that; if one job uses all, at most {}, {}",
-                              names, one ? "has" : "have", one ? "its" : "their", factor,
-                              human_factor(finding.gain->high), finding.gain->condition);
-  finding.gain->condition = fmt::format("if one job uses all, {}; {} if {} {} a job of {} own", finding.gain->condition,
-                                        factor, names, one ? "has" : "have", one ? "its" : "their");
+// Those that were busy alike, the busiest first: GPUs of one job are.
+std::vector<std::vector<std::size_t>> alike_groups(const Analysis& a, std::vector<std::size_t> devices) {
+  constexpr double kAlike = 1.5;
+  const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.busy(device)); };
+  std::stable_sort(devices.begin(), devices.end(), [&](std::size_t x, std::size_t y) { return busy(x) > busy(y); });
+  std::vector<std::vector<std::size_t>> groups;
+  for (const std::size_t device : devices) {
+    if (groups.empty() || kAlike * busy(device) < busy(groups.back().front())) groups.emplace_back();
+    groups.back().push_back(device);
+  }
+  return groups;
+}
+
+// What jobs that have some of the GPUs to themselves gain at most, by what is `open` there, beside what one job of all
+// does.
+void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, const Claims& open, Finding& finding) {
+  std::string own;
+  for (std::vector<std::size_t>& devices : alike_groups(a, apart)) {
+    const std::string factor = human_factor(removal_for(a, open, devices));
+    std::sort(devices.begin(), devices.end());
+    const bool one = devices.size() == 1;
+    own += own.empty() ? fmt::format("if {} {} a job of {} own, at most {} for that", gpu_names(a, devices),
+                                     one ? "has" : "have", one ? "its" : "their", factor)
+                       : fmt::format(", {} for one of {}", factor, gpu_names(a, devices));
+  }
+  const std::string of_all = human_factor(finding.gain->high);
+  finding.bound = fmt::format("{}; if one job uses all, at most {}, {}", own, of_all, finding.gain->condition);
+  finding.gain->condition = fmt::format("if one job uses all, {}; {}", finding.gain->condition, own);
 }
 
 // How busy `apart` were, and the others.
@@ -266,7 +285,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!finding.gain) return only(std::move(finding));
   if (const auto apart = with_more_room(a); !apart.empty()) {
     finding.evidence.insert(finding.evidence.begin(), shares_apart(a, apart));
-    say_both_ways(a, apart, removal_for(a, all, apart), finding);
+    say_both_ways(a, apart, all, finding);
     return only(std::move(finding));
   }
   finding.bound = fmt::format("whatever the cause, at most {} {}{}", human_factor(finding.gain->high),
@@ -346,8 +365,7 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       open = finding.claims;
     }
     const auto apart = finding.gain ? with_more_room(a) : std::vector<std::size_t>{};
-    if (std::find(apart.begin(), apart.end(), device) != apart.end())
-      say_both_ways(a, {device}, removal_for(a, open, {device}), finding);
+    if (std::find(apart.begin(), apart.end(), device) != apart.end()) say_both_ways(a, {device}, open, finding);
     findings.push_back(std::move(finding));
   }
   return findings;

@@ -76,6 +76,17 @@ namespace {
 
 constexpr double kIdleAtMost = 0.2;  // busy share of a phase that is idle for the most part
 
+// Whether kernels ran in the middle of it for longer than what counts as idle: its ends are those of windows.
+bool is_interrupted(const Analysis& a, std::size_t device, const Window& time) {
+  const auto least = static_cast<Nanos>(a.limits[Threshold::kPhaseIdleBelow] * static_cast<double>(a.meta.interval));
+  const auto& slices = a.devices[device].slices;
+  auto slice = std::partition_point(slices.begin(), slices.end(),
+                                    [&](const Slice& s) { return s.end <= time.begin + a.meta.interval; });
+  for (; slice != slices.end() && slice->begin < time.end - a.meta.interval; ++slice)
+    if (is_busy(slice->account) && slice->end - slice->begin > least) return true;
+  return false;
+}
+
 // How much of these claims on one device lies in each of the windows, which are in order.
 std::vector<Nanos> lengths_in(const std::vector<Window>& windows, const Claims& claims) {
   std::vector<Nanos> lengths(windows.size(), 0);
@@ -136,7 +147,11 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
     if (!at_rest || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device)) continue;
     const std::vector<Window> times = claimed_times(claims, a, i);
     if (times.size() < 2) continue;
-    const std::string idle = util < kQuiet ? "idle" : fmt::format("mostly idle ({} on average)", human_percent(util));
+    const bool bursts = std::any_of(times.begin(), times.end(),
+                                    [&](const Window& time) { return is_interrupted(a, phase.device, time); });
+    const std::string idle = util >= kQuiet ? fmt::format("mostly idle ({} on average)", human_percent(util))
+                             : bursts       ? "idle but for short bursts"
+                                            : "idle";
     // Found in windows of a second: the kernels at its ends are not of the idle time that is told.
     const double part = util < kQuiet ? 1 - util : 1;
     Nanos total = 0, shortest = times.front().length(), longest = shortest;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/civil_time.h"
 #include "base/median.h"
@@ -41,6 +42,18 @@ int number(std::string_view digits) { return parse_number<int>(digits).value_or(
 bool splits_a_second(std::string_view text, std::size_t at) {
   return text[at] == ',' && at >= 3 && at + 1 < text.size() && text[at - 3] == ':' && is_digit(text[at - 1]) &&
          is_digit(text[at + 1]);
+}
+
+// "09:05:03.4" for "9:5:3.4".
+std::string with_two_digits(std::string_view time) {
+  std::string padded;
+  bool first = true;
+  for (const std::string_view part : split(time, ':')) {
+    if (!std::exchange(first, false)) padded += ':';
+    if (!part.empty() && is_digit(part[0]) && (part.size() == 1 || !is_digit(part[1]))) padded += '0';
+    padded += part;
+  }
+  return padded;
 }
 
 // The next word of `rest`, up to a blank, which may be one without a break, a comma or an underscore.
@@ -130,8 +143,7 @@ class Parser {
  private:
   bool clock(std::string_view text) {
     if (time_) return false;
-    std::string padded(text);
-    if (padded.size() > 1 && padded[1] == ':') padded.insert(0, 1, '0');  // 9:05:03
+    std::string padded = with_two_digits(text);
     if (padded.size() == 5 || (padded.size() > 5 && padded[5] != ':')) padded.insert(5, ":00");
     std::size_t used = 0;
     time_ = parse_leading_time(padded, used);

@@ -36,6 +36,21 @@ TEST(Anomalies, ATrialFarOlderThanAnyThatEndedIsDead) {
   expect_conserved(report);
 }
 
+TEST(Anomalies, OpenTrialsAreNoMoreThanWereOpenAtOnceWhateverPausesThereWere) {
+  Made made = make({});
+  const Nanos middle = at(made.end / 2), later = nanos(7 * 86'400.0);
+  for (Trial& trial : made.study.trials) {
+    if (*trial.start <= middle && trial.complete) trial.complete = std::min(*trial.complete, middle);
+    if (*trial.start > middle) *trial.start += later, *trial.complete += later;
+  }
+  made.study.trials[10].state = TrialState::kRunning;  // and dead
+  made.study.trials[10].complete.reset();
+  const StudyReport report = study_facts(made.study, {.now = at(made.end) + later + kSecond});
+  ASSERT_GT(report.paused_seconds, 0);
+  EXPECT_LE(report.parallelism.open_mean, static_cast<double>(report.parallelism.open_max));
+  EXPECT_GE(report.parallelism.open_mean, report.parallelism.alive_mean);
+}
+
 TEST(Anomalies, ALongTrialWhoseReportsAccountForItsTimeIsNotDead) {
   Made made = make({.workers = 1, .startup_low = 5, .startup_high = 6, .step = 60, .failing = 0, .completing = 0});
   for (const int reports : {100, 3}) {

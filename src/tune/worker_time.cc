@@ -18,10 +18,11 @@ struct Mean {
   std::int64_t max = 0;
 };
 
-Mean mean_of(const OpenCurve& curve) {
+Mean mean_of(const OpenCurve& curve, const Timeline& timeline) {
   Mean mean;
   for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
-    const double length = seconds(curve[i + 1].first - curve[i].first);
+    const Nanos from = curve[i].first, until = curve[i + 1].first;
+    const double length = seconds(until - from - timeline.paused(from, until));
     mean.open += length * static_cast<double>(curve[i].second);
     if (curve[i].second > 0) mean.any += length;
     mean.max = std::max(mean.max, curve[i].second);
@@ -67,7 +68,7 @@ std::optional<ParallelSince> parallel_since(const Study& study, const Timeline& 
   std::vector<TrialSpan> later(timeline.spans);
   std::erase_if(later, [&](const TrialSpan& span) { return !span.timed || span.alive_until <= from; });
   for (TrialSpan& span : later) span.begin = std::max(span.begin, from);
-  const Mean since = mean_of(open_curve(later, From::kBegin, Until::kAliveUntil));
+  const Mean since = mean_of(open_curve(later, From::kBegin, Until::kAliveUntil), timeline);
   if (since.any <= 0 || since.open / since.any < kSeveral) return std::nullopt;
   Nanos first_end = timeline.spans[first].alive_until;
   for (const TrialSpan& span : later) first_end = std::min(first_end, span.alive_until);
@@ -85,13 +86,13 @@ ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Tol
   const double whole = seconds(timeline.end - timeline.begin - timeline.paused(timeline.begin, timeline.end));
   if (!timeline.any || whole <= 0) return facts;
   const OpenCurve open = open_curve(timeline.spans, From::kBegin, Until::kEnd);
-  const Mean all = mean_of(open);
+  const Mean all = mean_of(open, timeline);
   facts.open_mean = all.open / whole;
   facts.open_max = all.max;
   facts.open = drawn(open, timeline.begin, timeline.end);
-  facts.alive_mean = mean_of(open_curve(timeline.spans, From::kBegin, Until::kAliveUntil)).open / whole;
+  facts.alive_mean = mean_of(open_curve(timeline.spans, From::kBegin, Until::kAliveUntil), timeline).open / whole;
   if (startup_known) {
-    const Mean computing = mean_of(open_curve(timeline.spans, From::kFirstStep, Until::kAliveUntil));
+    const Mean computing = mean_of(open_curve(timeline.spans, From::kFirstStep, Until::kAliveUntil), timeline);
     facts.computing_mean = computing.open / whole;
     facts.any_computing = computing.any / whole;
   }
