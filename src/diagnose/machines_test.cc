@@ -640,11 +640,23 @@ TEST(Machines, ACapThatCameLaterIsJudgedByThePowerThen) {
 }
 
 TEST(Machines, GpusOfOneFindingWithOtherFiguresAreNotTheSame) {
-  const auto gpu = [](double idle) { return [=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }; };
-  EXPECT_THAT(everything(explain(log_of_gpus({gpu(12), gpu(12)}, 400))), HasSubstr("the same of GPU 1"));
-  const std::string text = everything(explain(log_of_gpus({gpu(12), gpu(14)}, 400)));
-  EXPECT_THAT(text, HasSubstr("likewise GPU 1, with other figures"));
-  EXPECT_THAT(text, Not(HasSubstr("the same of")));
+  const auto text = [](double second) {
+    const auto gpu = [](double) { return Row{0.98, 0.4, 395, 9e9}; };
+    Recording recording = log_of_gpus({gpu, gpu}, 300);
+    for (const std::size_t i : {0U, 1U}) {
+      recording.sources[i].attrs["sm_clock_max_mhz"] = "1410";
+      Track& track = recording.tracks[i];
+      const auto all = [&](Metric metric, double value) {
+        track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+      };
+      all(Metric::kEventReasons, static_cast<double>(kReasonSwPowerCap)), all(Metric::kTemperature, 47);
+      all(Metric::kSmClock, i == 0 ? 960 : second);
+    }
+    return everything(explain(recording));
+  };
+  EXPECT_THAT(text(960), HasSubstr("the same of GPU 1"));
+  EXPECT_THAT(text(800), HasSubstr("likewise GPU 1, with other figures"));
+  EXPECT_THAT(text(800), Not(HasSubstr("the same of")));
 }
 
 TEST(Machines, ALogsTimesAreItsOwn) {
@@ -689,8 +701,8 @@ TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
   EXPECT_THAT(everything(explain(log_of_gpus({at(0.92), at(0.70), at(0.35)}, 240))),
               HasSubstr("GPU 2 was busy for 35 % of the time, GPUs 0 and 1 for 70 % to 92 %"));
   EXPECT_THAT(
-      everything(explain(log_of_gpus({at(0.95), at(0.23), at(0.02)}, 240))),
-      HasSubstr("if GPU 1 has a job of its own, at most 4.3x for that, 50x for one of GPU 2; if one job uses all"));
+      everything(explain(log_of_gpus({at(0.95), at(0.23), at(0.05)}, 240))),
+      HasSubstr("if GPU 1 has a job of its own, at most 4.3x for that, 20x for one of GPU 2; if one job uses all"));
   const Explanation alike = explain(log_of_gpus({at(0.6), at(0.7)}, 240));
   EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
 }

@@ -147,8 +147,9 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
     if (!at_rest || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device)) continue;
     const std::vector<Window> times = claimed_times(claims, a, i);
     if (times.size() < 2) continue;
-    const bool bursts = std::any_of(times.begin(), times.end(),
-                                    [&](const Window& time) { return is_interrupted(a, phase.device, time); });
+    const auto interrupted = std::count_if(times.begin(), times.end(),
+                                           [&](const Window& time) { return is_interrupted(a, phase.device, time); });
+    const bool bursts = 4 * static_cast<std::size_t>(interrupted) >= times.size();  // not the first or the last alone
     const std::string idle = util >= kQuiet ? fmt::format("mostly idle ({} on average)", human_percent(util))
                              : bursts       ? "idle but for short bursts"
                                             : "idle";

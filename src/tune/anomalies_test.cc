@@ -38,7 +38,7 @@ TEST(Anomalies, ATrialFarOlderThanAnyThatEndedIsDead) {
 
 TEST(Anomalies, OpenTrialsAreNoMoreThanWereOpenAtOnceWhateverPausesThereWere) {
   Made made = make({});
-  const Nanos middle = at(made.end / 2), later = nanos(7 * 86'400.0);
+  const Nanos middle = at(made.end / 2), later = 7 * 86'400 * kSecond;
   for (Trial& trial : made.study.trials) {
     if (*trial.start <= middle && trial.complete) trial.complete = std::min(*trial.complete, middle);
     if (*trial.start > middle) *trial.start += later, *trial.complete += later;
