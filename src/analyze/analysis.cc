@@ -258,9 +258,11 @@ std::string Analysis::device_name(std::size_t device) const {
 
 std::string Analysis::when(Nanos at) const {
   if (meta.start_realtime == 0) return human_duration(at - meta.start) + " after the start";
+  constexpr std::int64_t kOneDay = 86'400;                    // a file may say anything
   const auto offset = meta.extra.find("utc_offset_seconds");  // of a log, whose own time is told
-  const auto seconds = offset == meta.extra.end() ? std::nullopt : parse_number<std::int64_t>(offset->second);
-  return clock_time(meta.start_realtime + (at - meta.start), seconds.value_or(0) * kSecond);
+  const auto stored = offset == meta.extra.end() ? std::nullopt : parse_number<std::int64_t>(offset->second);
+  const std::int64_t seconds = stored && *stored > -kOneDay && *stored < kOneDay ? *stored : 0;
+  return clock_time(meta.start_realtime + (at - meta.start), seconds * kSecond);
 }
 
 const TaskAttempt* Analysis::attempt_at(std::int32_t task, Nanos at) const {

@@ -312,7 +312,7 @@ std::string until_words(const Analysis& a) {
   const Nanos until = end_of_work(a);
   if (until == a.window.end) return "";
   return fmt::format(", counted over the {} until {} fell quiet", human_duration(until - a.window.begin),
-                     a.devices.size() == 1 ? "it" : "they");
+                     a.devices.size() == 1 ? "the GPU" : "the GPUs");
 }
 
 std::vector<std::size_t> with_more_room(const Analysis& a) {
@@ -333,7 +333,10 @@ double removal_for(const Analysis& a, const Claims& claims, const std::vector<st
   Claims own;
   for (const ClaimedPiece& piece : claims)
     if (std::find(devices.begin(), devices.end(), piece.device) != devices.end()) own.push_back(piece);
-  const Nanos until = end_of_work(a), all = until - a.window.begin, left = all - claimed_anywhere(own, until);
+  const Nanos until = end_of_work(a), all = until - a.window.begin;
+  Nanos error = 0;
+  for (const std::size_t device : devices) error = std::max(error, a.busy_error[device]);
+  const Nanos left = all - claimed_anywhere(own, until) - error;
   const double most = least_time_factor(a, own, devices).value_or(1);
   return left > 0 ? std::min(most, static_cast<double>(all) / static_cast<double>(left)) : most;
 }

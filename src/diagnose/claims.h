@@ -78,7 +78,7 @@ template <class Wanted>
 // and what it could gain is counted until then. Else the end of the window.
 [[nodiscard]] Nanos end_of_work(const Analysis& a);
 
-// ", counted over the 22:00 until it fell quiet"; empty where end_of_work() is the end.
+// ", counted over the 22:00 until the GPU fell quiet"; empty where end_of_work() is the end.
 [[nodiscard]] std::string until_words(const Analysis& a);
 
 // Where readings alone tell of the job, or jobs: the GPUs that were used and had half as many kernels as the busiest,

@@ -466,7 +466,7 @@ TEST(Machines, MemoryThatHasStoppedGrowingDoesNotFillUp) {
   };
   EXPECT_THAT(grows_until(60), HasSubstr("at this pace"));
   EXPECT_THAT(grows_until(51), Not(HasSubstr("at this pace")));
-  const auto begins_late = [](double t) { return Row{0.9, 0.4, 300, 1e9 + 6e8 * std::max(0.0, t - 40) + 1e6 * t}; };
+  const auto begins_late = [](double t) { return Row{0.9, 0.4, 300, 1e9 + 1.5e9 * std::max(0.0, t - 40) + 1e6 * t}; };
   EXPECT_THAT(everything(explain(log_of_gpus({begins_late}, 60))), Not(HasSubstr("at this pace")));
 }
 
@@ -665,6 +665,8 @@ TEST(Machines, ALogsTimesAreItsOwn) {
   recording.meta.extra["utc_offset_seconds"] = "3600";
   EXPECT_THAT(utc, HasSubstr("from 08:55:50 on"));
   EXPECT_THAT(everything(explain(recording)), HasSubstr("from 09:55:50 on"));
+  recording.meta.extra["utc_offset_seconds"] = "9223372036854775807";
+  EXPECT_EQ(everything(explain(recording)), utc);
 }
 
 TEST(Machines, BurstsThatAreTooShortForAPhaseAreTold) {
@@ -702,7 +704,7 @@ TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
               HasSubstr("GPU 2 was busy for 35 % of the time, GPUs 0 and 1 for 70 % to 92 %"));
   EXPECT_THAT(
       everything(explain(log_of_gpus({at(0.95), at(0.23), at(0.05)}, 240))),
-      HasSubstr("if GPU 1 has a job of its own, at most 4.3x for that, 20x for one of GPU 2; if one job uses all"));
+      HasSubstr("if GPU 1 has a job of its own, at most 4.3x for that, 20x for one on GPU 2; if one job uses all"));
   const Explanation alike = explain(log_of_gpus({at(0.6), at(0.7)}, 240));
   EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
 }
@@ -830,7 +832,7 @@ TEST(Machines, EachGpuOfALogMayHaveAJobOfItsOwn) {
   const Finding* idle = find(two, Cause::kInputTooFewWorkers);
   ASSERT_NE(idle, nullptr);
   EXPECT_THAT(idle->bound,
-              HasSubstr("if GPU 0 has a job of its own, at most 1.57x for that; if one job uses all, at most 1.22x"));
+              HasSubstr("if GPU 0 has a job of its own, at most 1.59x for that; if one job uses all, at most 1.22x"));
   EXPECT_THAT(idle->evidence, Contains("GPU 0 was busy for 64 % of the time, GPU 1 for 83 %"));
   EXPECT_THAT(two.bound->condition, HasSubstr("if one job uses all these GPUs, "));
   const Explanation alike = explain(log_of_gpus({busy(0.75), busy(0.78)}, 600));
@@ -877,7 +879,7 @@ TEST(Machines, WhatCouldBeGainedIsCountedUntilTheJobHadEnded) {
   const Explanation whole = explain(log_of_gpus({until(600)}, 600)), cut = explain(log_of_gpus({until(600)}, 1200));
   ASSERT_TRUE(whole.bound && cut.bound);
   EXPECT_NEAR(cut.bound->speedup_high, whole.bound->speedup_high, 0.01);
-  EXPECT_THAT(cut.bound->condition, HasSubstr(", counted over the 10:00 until it fell quiet"));
+  EXPECT_THAT(cut.bound->condition, HasSubstr(", counted over the 10:00 until the GPU fell quiet"));
   EXPECT_THAT(everything(cut), HasSubstr("whatever the cause, at most " + human_factor(whole.bound->speedup_high)));
   EXPECT_GT(explain(log_of_gpus({until(600), until(1200)}, 1200)).bound->speedup_high, 1.2) << "the other goes on";
 }

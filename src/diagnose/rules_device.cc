@@ -163,13 +163,11 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
 
 // Where these clocks were full. GPUs of one job that wait for this one may do so in kernels: what it loses all may
 // lose.
-void gains_of_clocks(const Analysis& a, Finding& finding) {
+void gains_of_clocks(const Analysis& a, std::size_t device, Finding& finding) {
   constexpr const char* kShare = "for the compute-bound share of that time only";
   if (a.job.batch.present) return gains_by_removal(a, finding, kShare);
-  const double factor =
-      static_cast<double>(a.ledger.span()) / static_cast<double>(std::max<Nanos>(1, a.ledger.span() - finding.cost()));
-  finding.gain = Gain{1.0, factor, kShare};
-  finding.bound = fmt::format("{} at most, {}", human_factor(factor), kShare);
+  finding.gain = Gain{1.0, removal_for(a, finding.claims, {device}), kShare + until_words(a)};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
 }
 
 }  // namespace
@@ -198,7 +196,7 @@ std::vector<Finding> throttling(const Analysis& a) {
                                            human_percent(a.limits[Threshold::kThrottleUtil]))};
     finding.would_overturn = "the step time at full clocks: if it stays the same, the work does not depend on them";
     finding.advice = clock_advice(a, device, finding);
-    gains_of_clocks(a, finding);
+    gains_of_clocks(a, device, finding);
     findings.push_back(std::move(finding));
   }
   return findings;

@@ -120,7 +120,7 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, con
     const bool one = devices.size() == 1;
     own += own.empty() ? fmt::format("if {} {} a job of {} own, at most {} for that", gpu_names(a, devices),
                                      one ? "has" : "have", one ? "its" : "their", factor)
-                       : fmt::format(", {} for one of {}", factor, gpu_names(a, devices));
+                       : fmt::format(", {} for one on {}", factor, gpu_names(a, devices));
   }
   const std::string of_all = human_factor(finding.gain->high);
   finding.bound = fmt::format("{}; if one job uses all, at most {}, {}", own, of_all, finding.gain->condition);
