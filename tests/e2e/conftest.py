@@ -5,11 +5,21 @@ Such a test measures the machine, too. `./dev test` leaves it out; `./dev bench 
 result how busy the machine was. Only such a test may abstain: see `abstain`.
 """
 import os
+import pathlib
+import tempfile
 import time
 
 import pytest
 
 from headroom_e2e import idle_core_seconds
+
+
+@pytest.fixture
+def open_path():
+    """As tmp_path, and open to other users: what holds tmp_path is closed to them whenever another pytest begins."""
+    with tempfile.TemporaryDirectory(prefix="headroom-open-") as folder:
+        os.chmod(folder, 0o755)
+        yield pathlib.Path(folder)
 
 
 def pytest_configure(config):

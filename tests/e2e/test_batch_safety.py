@@ -33,17 +33,14 @@ def start_in_shell(tmp_path, before, words):
     return start(tmp_path, ["sh", "-c", f'{before}\nexec "$@"', "sh", *words])
 
 
-def as_nobody(tmp_path, *words, folder=None):
-    """Runs `words` as another user, to whom tmp_path is open."""
+def as_nobody(open_path, *words, folder=None):
+    """Runs `words` as another user."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("not possible here: only root can be another user")
-    for parent in [tmp_path, *tmp_path.parents]:
-        if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001 and parent != pathlib.Path("/"):
-            parent.chmod(parent.stat().st_mode | 0o011)
-    home = tmp_path / "nobody"
+    home = open_path / "nobody"
     home.mkdir(exist_ok=True)
     os.chown(home, NOBODY, NOBODY)
-    env = batch_environment(tmp_path) | {"HOME": str(home), "XDG_STATE_HOME": str(home), "TMPDIR": "/tmp"}
+    env = batch_environment(open_path) | {"HOME": str(home), "XDG_STATE_HOME": str(home), "TMPDIR": "/tmp"}
     return subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *map(str, words)],
                           env=env, cwd=folder or home, capture_output=True, text=True, timeout=PATIENCE, check=False,
                           stdin=subprocess.DEVNULL)
@@ -66,24 +63,20 @@ def test_a_hard_limit_on_descriptors_fails_no_task(tmp_path):
     assert len(succeeded(folder)) == 10
 
 
-def test_a_limit_on_processes_fails_no_task(tmp_path):
-    folder = tmp_path / "nobody" / "f"
-    tasks = tasks_file(tmp_path, *[f"sleep 0.3{i:02}" for i in range(24)])  # no shell: each is one process
+def test_a_limit_on_processes_fails_no_task(open_path):
+    folder = open_path / "nobody" / "f"
+    tasks = tasks_file(open_path, *[f"sleep 0.3{i:02}" for i in range(24)])  # no shell: each is one process
     uid = 61234  # of its own: the limit counts every process of the user
     if os.geteuid() != 0:
         pytest.skip("not possible here: only root can be another user")
-    (tmp_path / "nobody").mkdir()
-    os.chown(tmp_path / "nobody", uid, uid)
-    for parent in tmp_path.parents:
-        if parent != pathlib.Path("/") and parent.stat().st_uid == 0:
-            parent.chmod(parent.stat().st_mode | 0o011)
-    tmp_path.chmod(0o755)
-    program = tmp_path / "headroom"
+    (open_path / "nobody").mkdir()
+    os.chown(open_path / "nobody", uid, uid)
+    program = open_path / "headroom"
     shutil.copy(HEADROOM, program)  # the checkout may lie where others may not look
     words = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "bash", "-c",
              'ulimit -u 14; exec "$@"', "bash", program, *command(folder, tasks, slots=12)[1:]]
-    env = batch_environment(tmp_path) | {"HOME": str(tmp_path / "nobody"), "XDG_STATE_HOME": str(tmp_path / "nobody")}
-    done = subprocess.run(words, env=env, cwd=tmp_path / "nobody", capture_output=True, text=True, timeout=PATIENCE,
+    env = batch_environment(open_path) | {"HOME": str(open_path / "nobody"), "XDG_STATE_HOME": str(open_path / "nobody")}
+    done = subprocess.run(words, env=env, cwd=open_path / "nobody", capture_output=True, text=True, timeout=PATIENCE,
                           check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("no fault of the task") == 1, done.stderr
@@ -175,30 +168,30 @@ def test_everything_that_is_made_is_for_its_owner(tmp_path):
         assert path.stat().st_mode & 0o077 == 0, path
 
 
-def test_a_folder_that_somebody_else_prepared_is_not_obeyed(tmp_path):
-    folder, victim = tmp_path / "f", tmp_path / "victim"
-    tasks = tasks_file(tmp_path, "echo a")
+def test_a_folder_that_somebody_else_prepared_is_not_obeyed(open_path):
+    folder, victim = open_path / "f", open_path / "victim"
+    tasks = tasks_file(open_path, "echo a")
     victim.write_text("precious\n")
-    as_nobody(tmp_path, "mkdir", "-m", "777", tmp_path / "nobody" / "f")
-    shutil.move(tmp_path / "nobody" / "f", folder)
-    output = end(start(tmp_path, command(folder, tasks)), code=1)
+    as_nobody(open_path, "mkdir", "-m", "777", open_path / "nobody" / "f")
+    shutil.move(open_path / "nobody" / "f", folder)
+    output = end(start(open_path, command(folder, tasks)), code=1)
     assert "belongs to another user" in output and "--trust-folder" in output
     os.chown(folder, 0, 0)
-    assert "may be written by others" in end(start(tmp_path, command(folder, tasks)), code=1)
+    assert "may be written by others" in end(start(open_path, command(folder, tasks)), code=1)
     folder.chmod(0o700)
     (folder / "reserve").symlink_to(victim)
-    assert "is a link" in end(start(tmp_path, command(folder, tasks)), code=1)
+    assert "is a link" in end(start(open_path, command(folder, tasks)), code=1)
     assert victim.read_text() == "precious\n"
     (folder / "reserve").unlink()
-    end(start(tmp_path, command(folder, tasks)), code=0)
+    end(start(open_path, command(folder, tasks)), code=0)
 
 
-def test_another_user_is_told_nothing_false(tmp_path):
-    folder = tmp_path / "f"
-    batch = start(tmp_path, command(folder, tasks_file(tmp_path, "sleep 600")))
+def test_another_user_is_told_nothing_false(open_path):
+    folder = open_path / "f"
+    batch = start(open_path, command(folder, tasks_file(open_path, "sleep 600")))
     try:
         wait_until(lambda: (folder / "control.sock").exists(), "the batch")
-        asked = as_nobody(tmp_path, HEADROOM, "batch", "status", folder)
+        asked = as_nobody(open_path, HEADROOM, "batch", "status", folder)
         assert asked.returncode != 0 and "another user" in asked.stderr, asked.stdout + asked.stderr
         assert "No batch is running" not in asked.stdout
     finally:

@@ -129,10 +129,11 @@ def test_nothing_is_wrong_at_any_width_light_or_dark(tmp_path):
     with Server(tmp_path, *RECORDINGS.values(), study, tmp_path / "no_gpu.hrec", tmp_path / "broken.hrec") as server:
         pages = pages_of(server.overview())
         assert len(pages) > len(RECORDINGS) + 1
-        play(tmp_path, "look", server, PAGES=json.dumps(pages))
+        kept = os.environ.get("HEADROOM_PICTURES")
+        play(tmp_path, "look", server, PAGES=json.dumps(pages), PICTURES="all" if kept else "some")
     pictures = sorted(tmp_path.glob("*.png"))
     assert len(pictures) >= 8 and all(picture.stat().st_size > 10_000 for picture in pictures), pictures
-    if kept := os.environ.get("HEADROOM_PICTURES"):
+    if kept:
         for picture in pictures:
             shutil.copy(picture, kept)
 

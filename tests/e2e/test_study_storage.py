@@ -265,13 +265,13 @@ def test_writers_go_on_while_we_read(tmp_path, mode):
             made.execute(f"PRAGMA journal_mode={mode}")
         made.close()
     optuna_support.study_of(optuna_support.storage_of(storage), "live")
-    running = [worker(storage, "live", 40) for _ in range(2)]
+    running = [worker(storage, "live", 20) for _ in range(2)]
     readings = []
     while any(process.poll() is None for process in running):
         readings.append(dump(path)["studies"][0]["trials"])
     assert all(process.returncode == 0 for process in running)
     final = dump(path)["studies"][0]["trials"]
-    assert len(final) == 80 and len(readings) > 2
+    assert len(final) == 40 and len(readings) > 2
     seen = 0
     for trials in readings:
         for trial in trials:

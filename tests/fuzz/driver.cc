@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer: every file of the corpus folder, every prefix of the small ones, and a fixed
+// Runs a fuzz target without libFuzzer: every file of the corpus folder, prefixes of it spread over its length, and a fixed
 // number of mutations of each, so that corpora are an ordinary test. The seed is the same every time, or
 // HEADROOM_FUZZ_SEED; it is printed first.
 #include <algorithm>
@@ -74,7 +74,7 @@ void mutate(Bytes& bytes, std::mt19937& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr std::size_t kPrefixLimit = 2048, kMutations = 300;
+  constexpr std::size_t kPrefixes = 256, kMutations = 100;
   if (argc != 2) return std::fprintf(stderr, "usage: %s CORPUS_FOLDER\n", argv[0]), 2;
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(argv[1]))
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   for (const auto& path : files) {
     std::ifstream stream(path, std::ios::binary);
     const Bytes bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-    for (std::size_t size = 0; size < std::min(bytes.size(), kPrefixLimit); ++size, ++inputs)
+    for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / kPrefixes, ++inputs)
       feed(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)));
     feed(bytes);
     for (std::size_t i = 0; i < kMutations; ++i, ++inputs) {

@@ -73,8 +73,14 @@ export class Browser {
 
   /** Opens everything that can be opened, what appears by that, too. */
   async openAll() {
-    const closed = this.page.locator("main details:not([open]) > summary");
-    while (await closed.count()) await closed.first().click();
+    await this.page.evaluate(async () => {
+      const drawn = () => new Promise((done) => requestAnimationFrame(done));
+      const closed = () => document.querySelector("main details:not([open]) > summary");
+      for (let one = closed(); one; one = closed()) {
+        one.click();
+        await drawn();
+      }
+    });
   }
 
   async problems() {

@@ -8,6 +8,7 @@ export default async function look(url, folder) {
   browser.expected = /status of 422/; // of what cannot be read, which the page says
   await page.locator("h1").waitFor();
   const pages = JSON.parse(process.env.PAGES ?? '["#/"]');
+  const pictures = process.env.PICTURES;
   const said = [];
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
@@ -20,7 +21,8 @@ export default async function look(url, folder) {
         await browser.openAll();
         await page.evaluate(() => scrollTo(0, 0));
         await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))); // as charts are
-        await page.screenshot({ path: `${folder}/${i}-${width}-${scheme}.png`, fullPage: true });
+        if (pictures === "all" || (scheme === "light" && width === 1400))
+          await page.screenshot({ path: `${folder}/${i}-${width}-${scheme}.png`, fullPage: true });
         for (const problem of await browser.problems()) said.push(`${hash} at ${width} px, ${scheme}: ${problem}`);
       }
     }
