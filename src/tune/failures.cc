@@ -111,10 +111,12 @@ void add_runs(std::size_t column, const std::vector<std::pair<double, Count>>& v
   }
 }
 
-// The region of one parameter that stands out most.
-Search search(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
+// The region of one column that stands out most; `of_parameters`: the order of the trials and the workers are left out.
+Search search(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope,
+              bool of_parameters) {
   Search found;
   for (std::size_t c = 0; c < columns.size(); ++c) {
+    if (of_parameters && columns[c].name.empty()) continue;
     const auto values = counts(sorted[c], scope);
     if (values.size() < 2) continue;
     if (!columns[c].number) {
@@ -202,21 +204,79 @@ struct Found {
   bool worker = false;
 };
 
+bool stands_out(const Count& region, const Count& all, double tried) {
+  return by_chance(region, all) * tried <= kChance;
+}
+
+// A stretch of the study or a worker that stands out by itself; else a region of up to three parameters, one found
+// within the other. What fails only where all three meet stands out in none of them alone: then all are tried for.
 std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
-  const Search first = search(columns, sorted, scope);
-  if (!first.best || by_chance(first.best->count, scope.count) * first.tried > kChance) return std::nullopt;
-  const ParameterColumn& column = columns[first.best->column];
-  Found found{.where = words(*first.best, column), .scope = inside(scope, *first.best, column)};
-  found.worker = is_worker(column);
-  found.in_time = column.name.empty() && !found.worker;
-  found.to_end = found.in_time && first.best->to_greatest;
-  if (column.name.empty()) return found;
-  const Search second = search(columns, sorted, found.scope);
-  if (!second.best || by_chance(second.best->count, found.scope.count) * second.tried > kChance) return found;
-  const ParameterColumn& other = columns[second.best->column];
-  found.where += " and " + words(*second.best, other);
-  found.scope = inside(found.scope, *second.best, other);
+  constexpr int kMostParameters = 3;
+  const Search any = search(columns, sorted, scope, false);
+  if (any.best && columns[any.best->column].name.empty()) {
+    const ParameterColumn& column = columns[any.best->column];
+    const bool worker = is_worker(column);
+    if (stands_out(any.best->count, scope.count, any.tried))
+      return Found{.where = words(*any.best, column),
+                   .scope = inside(scope, *any.best, column),
+                   .in_time = !worker,
+                   .to_end = !worker && any.best->to_greatest,
+                   .worker = worker};
+  }
+  std::optional<Found> found;
+  Found next{.scope = scope};
+  double tried = 1;
+  for (int i = 0; i < kMostParameters; ++i) {
+    const Search one = search(columns, sorted, next.scope, true);
+    if (!one.best) break;
+    tried *= i > 0 ? one.tried : any.tried;
+    if (found && !stands_out(one.best->count, found->scope.count, one.tried)) break;
+    const ParameterColumn& column = columns[one.best->column];
+    next.where += (i > 0 ? " and " : "") + words(*one.best, column);
+    next.scope = inside(next.scope, *one.best, column);
+    if (found || stands_out(next.scope.count, scope.count, tried)) found = next;
+  }
   return found;
+}
+
+std::string point_words(const std::vector<ParameterColumn>& columns, std::size_t trial) {
+  constexpr std::size_t kShown = 4;
+  std::vector<std::string> parts;
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    for (const auto& [of, value] : columns[c].values)
+      if (of == trial && !columns[c].name.empty())
+        parts.push_back(words({.column = c, .low = value, .high = value}, columns[c]));
+  if (parts.size() > kShown) {
+    const std::string others = count_of(parts.size() - kShown, "other parameter");
+    parts.resize(kShown);
+    parts.push_back("always the same " + others);
+  }
+  if (parts.size() == 1) return parts.front();
+  return fmt::format("{} and {}", fmt::join(parts.begin(), parts.end() - 1, ", "), parts.back());
+}
+
+// Trials that have every parameter in common and failed each time.
+std::optional<Found> point_of(const std::vector<ParameterColumn>& columns, const Scope& scope) {
+  using Values = std::vector<std::pair<std::size_t, double>>;  // column and value
+  std::vector<Values> points(scope.in.size());
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    for (const auto& [trial, value] : columns[c].values)
+      if (scope.in[trial] && !columns[c].name.empty()) points[trial].emplace_back(c, value);
+  std::map<Values, Count> counted;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (scope.in[i] && !points[i].empty()) counted[points[i]].add(scope.failed[i] != 0);
+  const auto repeated = [](const auto& point) { return point.second.of >= kFewestFailed; };
+  const auto tried = static_cast<double>(std::count_if(counted.begin(), counted.end(), repeated));
+  for (const auto& [point, count] : counted) {
+    if (count.failed < count.of || count.failed < kFewestFailed || !stands_out(count, scope.count, tried)) continue;
+    Found found{.scope = scope};
+    found.scope.count = count;
+    for (std::size_t i = 0; i < points.size(); ++i) found.scope.in[i] = points[i] == point ? 1 : 0;
+    const auto first = std::find(points.begin(), points.end(), point);
+    found.where = point_words(columns, static_cast<std::size_t>(first - points.begin()));
+    return found;
+  }
+  return std::nullopt;
 }
 
 FailureGroup group_of(const Study& study, const Scope& scope, std::string where) {
@@ -300,7 +360,8 @@ std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<P
   if (scope.count.failed == 0) return groups;
   const Sorted sorted = sorted_columns(columns);
   while (groups.size() < kMostRegions && scope.count.failed >= kFewestFailed) {
-    const auto found = region_of(columns, sorted, scope);
+    auto found = region_of(columns, sorted, scope);
+    if (!found) found = point_of(columns, scope);
     if (!found) break;
     groups.push_back(group_of(study, found->scope, found->where));
     groups.back().region = !found->in_time && !found->worker;

@@ -146,6 +146,39 @@ TEST(Failures, OfTwoParametersTogetherAreFound) {
   EXPECT_GE(exact, 9);
 }
 
+TEST(Failures, OfThreeParametersThatFailOnlyTogetherAreFound) {
+  int exact = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const auto found =
+        groups(drawn(seed, [](const Drawn& d) { return d.batch_size >= 64 && d.layers >= 5 && d.adam ? 1.0 : 0.0; }));
+    ASSERT_FALSE(found.empty());
+    const auto has = [&](const char* part) { return found[0].where.find(part) != std::string::npos; };
+    exact += has("batch_size >= 64") && has("layers >= 5") && has("optimizer = adam");
+    EXPECT_EQ(found[0].failed, found[0].of) << found[0].where;
+  }
+  EXPECT_GE(exact, 8);
+}
+
+TEST(Failures, OfOnePointThatFailsEachTimeAreThatPoint) {
+  StudyBuilder builder;
+  const auto layers = builder.number("layers", ParameterKind::kInt), dropout = builder.number("dropout");
+  const auto act = builder.category("act", {"relu", "gelu"});
+  const auto add = [&](int i, bool fails, double a, double b, double c) {
+    builder.add(fails ? TrialState::kFail : TrialState::kComplete, i, i + 1, 5, {{layers, a}, {act, b}, {dropout, c}});
+  };
+  for (int i = 0; i < 24; ++i)
+    if (i % 4 == 3)
+      add(i, true, 3, 1, 0.2);
+    else
+      add(i, false, i % 3 + 1.0, i / 3 % 2 + 0.0, i / 6 % 2 * 0.4);
+  const auto found = groups(builder.study);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].where, "layers = 3, dropout = 0.2 and act = gelu");
+  EXPECT_EQ(found[0].failed, 6);
+  EXPECT_EQ(found[0].of, 6);
+  EXPECT_TRUE(found[0].region);
+}
+
 TEST(Failures, OfACategoryAndBelowAThreshold) {
   const auto category = groups(drawn(1, [](const Drawn& d) { return d.adam ? 0.0 : 0.6; }));
   ASSERT_FALSE(category.empty());

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
+#include "base/strings.h"
 #include "tune/calibration.h"
 #include "tune/changes.h"
 #include "tune/failures.h"
@@ -166,6 +169,31 @@ bool ranks_before(const WhatIf& a, const WhatIf& b) {
   return a.helps != b.helps ? a.helps : a.time_to_best_ratio.value < b.time_to_best_ratio.value;
 }
 
+// A change that asks for more than another ("warm workers, 3 trials at once" than "3 trials at once") and gains hardly
+// more stands behind it.
+void put_simpler_before(std::vector<WhatIf>& changes) {
+  constexpr double kHardlyMore = 1.05;
+  const auto parts = [](const WhatIf& one) {
+    std::set<std::string_view> result;
+    for (const std::string_view part : split(one.change, ',')) result.insert(trim(part));
+    return result;
+  };
+  const auto at = [&](std::size_t n) { return changes.begin() + static_cast<std::ptrdiff_t>(n); };
+  for (std::size_t i = changes.size(); i-- > 0;) {
+    const auto mine = parts(changes[i]);
+    std::size_t behind = i;
+    for (std::size_t k = i + 1; k < changes.size(); ++k) {
+      const auto other = parts(changes[k]);
+      const bool less =
+          other.size() < mine.size() && std::includes(mine.begin(), mine.end(), other.begin(), other.end());
+      if (less && changes[i].helps == changes[k].helps &&
+          changes[k].time_to_best_ratio.value <= kHardlyMore * changes[i].time_to_best_ratio.value)
+        behind = k;
+    }
+    std::rotate(at(i), at(i + 1), at(behind + 1));
+  }
+}
+
 void say_what_is_assumed(const StudyModel& model, std::vector<std::string>& assumptions) {
   assumptions.insert(assumptions.end(), model.assumptions.begin(), model.assumptions.end());
   assumptions.emplace_back(
@@ -243,6 +271,7 @@ void add_what_if(const Study& study, const StudyOptions& options, StudyReport& r
   report.as_it_is = report.what_if.front();
   report.what_if.erase(report.what_if.begin());
   std::stable_sort(report.what_if.begin(), report.what_if.end(), ranks_before);
+  put_simpler_before(report.what_if);
 }
 
 }  // namespace headroom::tune

@@ -354,6 +354,22 @@ TEST(WhatIf, WorkersOfAStorageThatTakeTrialAfterTrialAreWarmAlready) {
   EXPECT_THAT(advice(), HasSubstr("one process per worker")) << "a process for each trial";
 }
 
+TEST(WhatIf, WhatAsksForMoreAndGainsHardlyMoreStandsBehind) {
+  const auto places = [](double between) {
+    testing::StudyBuilder builder;
+    for (int i = 0; i < 24; ++i)
+      builder.add(TrialState::kComplete, i * (300 + between), i * (300 + between) + 300, 5).values = {1.0 / (i + 1)};
+    const StudyReport report = what_if_of(builder.study, {.replays = 5});
+    const WhatIf *more = find(report, "3 trials at once"), *both = find(report, "warm workers, 3 trials at once");
+    EXPECT_TRUE(more && both);
+    return std::pair(more - report.what_if.data(), both - report.what_if.data());
+  };
+  const auto [more, both] = places(4);
+  EXPECT_LT(more, both) << "4 s of 304 are not worth another edit";
+  const auto [alone, better] = places(200);
+  EXPECT_LT(better, alone);
+}
+
 TEST(WhatIf, AStudyThatCannotBeReplayedSaysWhy) {
   Study study = sweep("tpe_1");
   study.directions = {Direction::kMinimize, Direction::kMaximize};
