@@ -499,6 +499,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     stalls.push_back(find_stalls(track, readings, limits));
     a.stalls.push_back(lasting_stall(stalls.back(), a.devices[i].slices, limits));
     a.quiet_ends.push_back(find_quiet_end(track, a.devices[i].slices, readings, limits));
+    a.job_gaps.push_back(find_job_gaps(track, readings, limits));
     a.unreported.push_back(utilisation_unreported(recording, a, i));
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
     a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i], a.window)

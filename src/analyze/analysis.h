@@ -105,6 +105,7 @@ struct Analysis {
   std::vector<std::optional<Stall>> stalls;         // by position in `devices`
   WaitsInKernels waits_in_kernels;                  // none in a batch
   std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
+  std::vector<std::vector<JobGap>> job_gaps;        // between two uses, by position in `devices`
   std::vector<std::optional<std::vector<CopiedBytes>>> copied;  // by position in `devices`; absent if not counted
   std::vector<std::optional<PcieLink>> links;                   // by position in `devices`; absent if hardly looked at
   std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only

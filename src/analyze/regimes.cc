@@ -279,27 +279,42 @@ std::optional<QuietEnd> few_kernels_after(const Track& track, Nanos last_kernel,
   return given_back ? std::optional(end) : std::nullopt;
 }
 
+constexpr double kDesktop = 0.2, kLess = 1.0 / 3;  // of the time; of the utilisation while a job was there
+
+// Readings of a device's utilisation and memory together.
+struct MemoryRows {
+  const Track& track;
+  const Column *util = track.find(Metric::kGpuUtil), *memory = track.find(Metric::kMemoryUsed);
+  std::vector<std::size_t> rows;
+  double freed = 0;  // so much or less is in use where nearly all was given back
+
+  MemoryRows(const Track& of, const Window& window, const Thresholds& limits) : track(of) {
+    std::int64_t most = 0;
+    for (std::size_t row = 0; util && memory && row < track.at.size(); ++row) {
+      if (!window.holds(track.at[row]) || !util->has(row) || !memory->has(row)) continue;
+      rows.push_back(row);
+      most = std::max(most, memory->values[row]);
+    }
+    freed = limits[Threshold::kMemoryFreed] / 2 * static_cast<double>(most);
+  }
+  [[nodiscard]] bool held(std::size_t row) const { return static_cast<double>(memory->values[row]) > freed; }
+  [[nodiscard]] double in_use(std::size_t row) const { return to_unit(Metric::kMemoryUsed, memory->values[row]); }
+  [[nodiscard]] double busy(std::size_t row) const { return to_unit(Metric::kGpuUtil, util->values[row]); }
+};
+
 // A desktop in use, by a video say, runs kernels at any level: but where nearly all memory goes and stays away, and the
 // GPU does far less from then on, a job ended.
 std::optional<QuietEnd> memory_goes(const Track& track, const Window& window, const Thresholds& limits) {
-  constexpr double kDesktop = 0.2, kLess = 1.0 / 3;  // of the time; of the utilisation before
-  const Column *util = track.find(Metric::kGpuUtil), *memory = track.find(Metric::kMemoryUsed);
-  if (!util || !memory) return std::nullopt;
-  std::vector<std::size_t> rows;
-  for (std::size_t row = 0; row < track.at.size(); ++row)
-    if (window.holds(track.at[row]) && util->has(row) && memory->has(row)) rows.push_back(row);
-  std::int64_t most = 0;
-  for (const std::size_t row : rows) most = std::max(most, memory->values[row]);
-  const double freed = limits[Threshold::kMemoryFreed] / 2 * static_cast<double>(most);
-  const auto held = [&](std::size_t row) { return static_cast<double>(memory->values[row]) > freed; };
-  const auto last = std::find_if(rows.rbegin(), rows.rend(), held);
-  if (last == rows.rend() || last == rows.rbegin()) return std::nullopt;
+  const MemoryRows read(track, window, limits);
+  const auto held = [&](std::size_t row) { return read.held(row); };
+  const auto last = std::find_if(read.rows.rbegin(), read.rows.rend(), held);
+  if (last == read.rows.rend() || last == read.rows.rbegin()) return std::nullopt;
   QuietEnd end{.from = track.at[*last], .few_kernels = true};
-  if (track.at[rows.back()] - end.from < limits.time(Threshold::kHeldLong)) return std::nullopt;
+  if (track.at[read.rows.back()] - end.from < limits.time(Threshold::kHeldLong)) return std::nullopt;
   double before = 0, after = 0, rows_before = 0, rows_after = 0;
-  for (const std::size_t row : rows) {
+  for (const std::size_t row : read.rows) {
     const bool ended = row > *last;
-    (ended ? after : before) += to_unit(Metric::kGpuUtil, util->values[row]);
+    (ended ? after : before) += read.busy(row);
     ++(ended ? rows_after : rows_before);
   }
   if (after / rows_after > std::min(kDesktop, kLess * before / rows_before)) return std::nullopt;
@@ -338,6 +353,34 @@ std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Sli
     return desktop_goes_on(track, end.from, window, limits);
   remember_memory(track, window, end);
   return end;
+}
+
+std::vector<JobGap> find_job_gaps(const Track& track, const Window& window, const Thresholds& limits) {
+  constexpr std::size_t kFewest = 3;  // readings
+  const MemoryRows read(track, window, limits);
+  double busy = 0, rows = 0;  // while a job was there
+  for (const std::size_t row : read.rows)
+    if (read.held(row)) busy += read.busy(row), ++rows;
+  std::vector<JobGap> gaps;
+  std::optional<std::size_t> last;  // by position in the rows: the last that was held
+  for (std::size_t i = 0; i < read.rows.size(); ++i) {
+    if (!read.held(read.rows[i])) continue;
+    const std::size_t begin = last ? *last + 1 : i;
+    last = i;
+    if (i - begin < kFewest) continue;
+    JobGap gap{.time = {track.at[read.rows[begin - 1]], track.at[read.rows[i]]},
+               .before = read.in_use(read.rows[begin - 1]),
+               .after = read.in_use(read.rows[i])};
+    double busy_in = 0;
+    for (std::size_t k = begin; k < i; ++k) gap.in += read.in_use(read.rows[k]), busy_in += read.busy(read.rows[k]);
+    const auto count = static_cast<double>(i - begin);
+    gap.in /= count;
+    if (gap.time.end - gap.time.begin < limits.time(Threshold::kHeldLong) ||
+        busy_in / count > std::min(kDesktop, kLess * busy / rows))
+      continue;
+    gaps.push_back(gap);
+  }
+  return gaps;
 }
 
 }  // namespace headroom

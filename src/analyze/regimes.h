@@ -58,4 +58,13 @@ struct QuietEnd {
 [[nodiscard]] std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Slice>& slices,
                                                      const Window& window, const Thresholds& limits);
 
+// Time between two uses of a device.
+struct JobGap {
+  Window time;                           // from the last reading of the one to the first of the other
+  double before = 0, in = 0, after = 0;  // memory in use: bytes, of these readings and on average in between
+};
+// Stretches of `held_long` at least in which nearly all memory had been given back, until as much was in use again, and
+// hardly a kernel ran.
+[[nodiscard]] std::vector<JobGap> find_job_gaps(const Track& track, const Window& window, const Thresholds& limits);
+
 }  // namespace headroom

@@ -32,7 +32,7 @@ namespace diagnose {
 namespace {
 
 // Their order only breaks ties.
-constexpr std::array<Rule, 31> kRules{never_uses_gpu,
+constexpr std::array<Rule, 32> kRules{never_uses_gpu,
                                       placement,
                                       owners_unknown,
                                       utilisation_not_reported,
@@ -41,6 +41,7 @@ constexpr std::array<Rule, 31> kRules{never_uses_gpu,
                                       idle_phases,
                                       late_gpus,
                                       quiet_end,
+                                      between_jobs,
                                       no_kernel_seen,
                                       installed_first,
                                       startup,

@@ -422,6 +422,8 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (const auto shares = a.meta.extra.find("processes"); shares != a.meta.extra.end())
     text += fmt::format(" In the log are several processes, with these mean shares of the SMs: {}.",
                         visible(shares->second));
+  if (const auto newcomer = a.meta.extra.find("newcomer"); newcomer != a.meta.extra.end())
+    text += fmt::format(" {}.", visible(newcomer->second));
   return text;
 }
 

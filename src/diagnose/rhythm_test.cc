@@ -10,6 +10,7 @@
 namespace headroom {
 namespace {
 
+using testing::cell;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

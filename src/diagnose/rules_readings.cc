@@ -30,9 +30,26 @@ bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
   return a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from;
 }
 
+bool in_a_gap(const Analysis& a, std::size_t device, const Slice& slice) {
+  return std::any_of(a.job_gaps[device].begin(), a.job_gaps[device].end(), [&](const JobGap& pause) {
+    return slice.begin >= pause.time.begin && slice.end <= pause.time.end;
+  });
+}
+
+// Not between two jobs, and not after the last.
+bool during_work(const Analysis& a, std::size_t device, const Slice& slice) {
+  return !at_a_quiet_end(a, device, slice) && !in_a_gap(a, device, slice);
+}
+
+Claims between_jobs_of(const Analysis& a) {
+  return claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kUnexplained && in_a_gap(a, device, slice);
+  });
+}
+
 bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
   return slice.account == Account::kUnexplained && recurs(a, slice.phase) && !a.idle_peer[device] &&
-         !at_a_quiet_end(a, device, slice);
+         during_work(a, device, slice);
 }
 
 std::string batch_sentence(double by_utilisation) {
@@ -57,7 +74,7 @@ Claims gains_of_all_unseen(const Analysis& a, Finding& finding, std::string cond
   Claims all = claim(a, [&](std::size_t device, const Slice& slice) {
     const bool open = slice.account == Account::kUnexplained || slice.account == Account::kTeardown ||
                       (slice.account == Account::kUnobserved && !a.unreported[device]);
-    return open && !a.idle_peer[device] && !at_a_quiet_end(a, device, slice);
+    return open && !a.idle_peer[device] && during_work(a, device, slice);
   });
   Nanos unread = 0;
   for (const ClaimedPiece& piece : all)
@@ -204,8 +221,10 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return slice.account == Account::kUnexplained && !recurs(a, slice.phase) && !a.idle_peer[device] &&
-           !at_a_quiet_end(a, device, slice);
+           during_work(a, device, slice);
   });
+  if (const Claims gaps = between_jobs_of(a); !a.material(length(gaps)))
+    finding.claims = united(std::move(finding.claims), gaps);
   // What lies in phases has findings of its own, by device, where it is enough for one.
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const Claims pauses =
@@ -436,6 +455,48 @@ std::vector<Finding> quiet_end(const Analysis& a) {
     finding.advice = "give the GPU to the next job; end the log of a job with the job";
   }
   finding.bound = "the time at the end comes back";
+  return only(std::move(finding));
+}
+
+// A log of several jobs, one after the other: what lies between them is none's idle time.
+std::vector<Finding> between_jobs(const Analysis& a) {
+  if (!readings_alone(a)) return {};
+  Finding finding;
+  finding.claims = between_jobs_of(a);
+  if (!a.material(finding.cost())) return {};
+  std::size_t times = 0;
+  Nanos longest = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const std::vector<JobGap>& pauses = a.job_gaps[device];
+    if (pauses.empty()) continue;
+    const auto length = [](const JobGap& pause) { return pause.time.end - pause.time.begin; };
+    const JobGap& most = *std::max_element(pauses.begin(), pauses.end(),
+                                           [&](const JobGap& x, const JobGap& y) { return length(x) < length(y); });
+    longest = std::max(longest, length(most));
+    times = std::max(times, pauses.size());
+    const auto memory = [](double bytes) { return human_bytes(static_cast<std::int64_t>(bytes)); };
+    finding.evidence.push_back(
+        fmt::format("{}: {}{} of its memory in use from {} on, for {}, {} before and {} after", a.device_name(device),
+                    pauses.size() == 1 ? "" : fmt::format("{} pauses; in the longest ", pauses.size()), memory(most.in),
+                    a.when(most.time.begin), human_duration(length(most)), memory(most.before), memory(most.after)));
+  }
+  finding.tiers = "N";
+  finding.confidence = Confidence::kMedium;
+  finding.title = times == 1 ? fmt::format(
+                                   "The memory was given back, and taken again {} later: probably one job had "
+                                   "ended, and the next had not taken any yet",
+                                   human_duration(longest))
+                             : fmt::format(
+                                   "The memory was given back and taken again {} times: probably jobs that "
+                                   "ran one after the other, with pauses in between",
+                                   times);
+  if (times == 1)
+    finding.cause = Cause::kMonitoringMostlyElse;
+  else
+    finding.candidates = {Cause::kMonitoringMostlyElse, Cause::kTrialChurn, Cause::kOomRestartLoop};
+  finding.would_overturn = "a process that was on the GPU before a pause and after it";
+  finding.advice = "start the next job when one ends (headroom batch does), and see whether each start-up is needed";
+  gains_by_removal(a, finding, "if each job had taken its memory as soon as the one before it gave its own back");
   return only(std::move(finding));
 }
 

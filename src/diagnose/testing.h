@@ -69,4 +69,51 @@ inline const Frames kKernels{"train (/u/train.py:1)", "_wait (/x/headroom_sim.py
 inline const Frames kReceives{"train (/u/train.py:1)", "exchange (/u/train.py:7)",
                               "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"};
 
+inline std::string everything(const Explanation& e) {
+  std::string text = e.headline;
+  for (const Finding& finding : e.findings) {
+    text += "\n" + finding.title + "\n" + finding.bound + "\n" + finding.advice;
+    for (const auto* list : {&finding.evidence, &finding.told_apart_from})
+      for (const std::string& line : *list) text += "\n" + line;
+  }
+  for (const HealthCheck& one : e.health) text += "\n" + one.evidence;
+  return text;
+}
+
+// What a log says of one GPU per second.
+struct LogRow {
+  std::optional<double> util = std::nullopt, memory_util = std::nullopt, watts = std::nullopt, memory = std::nullopt;
+  Absent why = Absent::kNotSupported;
+  std::optional<double> sm_active = std::nullopt, dram_active = std::nullopt;
+};
+
+inline Recording log_of_gpus(std::vector<std::function<LogRow(double)>> gpus, double length) {
+  testing::RecordingBuilder builder(length);
+  builder.meta().origin = "import:nvidia-smi";
+  builder.meta().tiers = "N";
+  int index = 0;
+  for (const auto& gpu : gpus) {
+    Device device;
+    device.index = index;
+    device.uuid = "GPU-" + std::to_string(index++);
+    device.memory_total_bytes = std::int64_t{48} << 30;
+    const SourceId id = builder.sink().add_source({SourceKind::kGpu, device.uuid, kNoSource, to_attrs(device)});
+    for (double t = 1; t <= length; ++t) {
+      const LogRow row = gpu(t);
+      const auto read = [&](Metric metric, const std::optional<double>& value) -> Cell {
+        if (value) return testing::cell(metric, from_unit(metric, *value));
+        return {metric, 0, row.why};
+      };
+      builder.sink().add_row(
+          id, testing::RecordingBuilder::at(t),
+          std::array{read(Metric::kGpuUtil, row.util), read(Metric::kMemoryUtil, row.memory_util),
+                     read(Metric::kPower, row.watts), read(Metric::kMemoryUsed, row.memory),
+                     read(Metric::kSmActive, row.sm_active), read(Metric::kDramActive, row.dram_active)});
+    }
+  }
+  return builder.build();
+}
+
+inline LogRow working(double util) { return {util, 0.4, 350, 12e9}; }
+
 }  // namespace headroom

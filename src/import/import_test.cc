@@ -166,6 +166,26 @@ TEST(Forms, ALogOfProcessesNamesThem) {
   EXPECT_FALSE(import_log("one.pmon", one, {})->meta.extra.contains("processes")) << "of one there is no question";
 }
 
+TEST(Forms, ALogOfProcessesTellsWhoCameToAGpuAndWhoHadLessThen) {
+  const auto log = [](int since, int share_then) {
+    std::string text = "#Date Time gpu pid type sm mem enc dec command\n#YYYYMMDD HH:MM:SS Idx # C/G % % % % name\n";
+    for (int s = 10; s < 50; ++s) {
+      text += fmt::format("20250203 10:00:{} 0 4101 C {} 6 - - python\n", s, s < since ? 63 : share_then);
+      text += fmt::format("20250203 10:00:{} 0 2290 G 1 6 - - Xorg\n", s);
+      if (s >= since) text += fmt::format("20250203 10:00:{} 0 4177 C 29 6 - - ipykernel\n", s);
+    }
+    return text;
+  };
+  const auto read = import_log("two.pmon", log(30, 36), {});
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->meta.extra.at("newcomer"),
+            "4177 ipykernel was on GPU 0 from 10:00:30 to 10:00:49, too: 4101 python had 36 % of its SMs in that "
+            "time, and 63 % before");
+  EXPECT_FALSE(import_log("equal.pmon", log(30, 60), {})->meta.extra.contains("newcomer")) << "hardly less";
+  EXPECT_FALSE(import_log("short.pmon", log(45, 36), {})->meta.extra.contains("newcomer")) << "five readings";
+  EXPECT_FALSE(import_log("never.pmon", log(10, 36), {})->meta.extra.contains("newcomer")) << "both from the first on";
+}
+
 TEST(Errors, OtherTablesOfNvidiaSmiAreRefused) {
   EXPECT_THAT(import_error("pid, process_name, used_gpu_memory [MiB]\n12, python, 5 MiB\n").what,
               HasSubstr("processes"));

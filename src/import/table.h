@@ -49,6 +49,8 @@ class LogTable {
   std::vector<std::size_t> rows_;  // where each row's cells end
 };
 
+[[nodiscard]] std::vector<std::string_view> words_of(std::string_view line);  // apart by blanks or tabs
+
 // A line between answers that says when the next one was asked for, such as date(1)'s: the time in it.
 [[nodiscard]] std::optional<std::string> time_of_line(std::string_view line);
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs of GPUs alone: clocks, power and heat.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "analyze/testing.h"
+#include "base/human.h"
+#include "diagnose/explain.h"
+#include "diagnose/testing.h"
+#include "model/losses.h"
+
+namespace headroom {
+namespace {
+
+using testing::cell;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+TEST(LogClocks, ACapBelowTheLimitOnACoolGpuIsNotToldToCoolOrToRaiseIt) {
+  const auto advice = [](double watts, double heat) {
+    Recording recording = log_of_gpus({[=](double) { return LogRow{1.0, 0.4, watts, 12e9}; }}, 120);
+    recording.sources[0].attrs["sm_clock_max_mhz"] = "1410";
+    recording.sources[0].attrs["power_limit_watts"] = "400";
+    Track& track = recording.tracks[0];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    all(Metric::kEventReasons, static_cast<double>(kReasonSwPowerCap)), all(Metric::kSmClock, 800),
+        all(Metric::kTemperature, heat);
+    const Explanation e = explain(recording);
+    const Finding* finding = find(e, Cause::kThrottling);
+    return finding ? finding->advice : "nothing";
+  };
+  EXPECT_THAT(advice(240, 61), HasSubstr("something else caps its power"));
+  EXPECT_THAT(advice(395, 61), HasSubstr("a higher power limit"));
+  EXPECT_THAT(advice(240, 90), HasSubstr("cooling"));
+}
+
+TEST(LogClocks, ACapThatCameLaterIsJudgedByThePowerThen) {
+  const auto gpu = [](bool capped) {
+    return [=](double t) { return LogRow{1.0, 0.4, capped && t > 60 ? 214.0 : 340.0, 12e9}; };
+  };
+  Recording recording = log_of_gpus({gpu(false), gpu(true)}, 300);
+  for (const std::size_t i : {0U, 1U}) {
+    recording.sources[i].attrs["sm_clock_max_mhz"] = "1900";
+    recording.sources[i].attrs["power_limit_watts"] = "350";
+    Track& track = recording.tracks[i];
+    Column reasons{Metric::kEventReasons, {}, {}}, clock{Metric::kSmClock, {}, {}};
+    for (std::size_t row = 0; row < track.at.size(); ++row) {
+      const bool capped = i == 0 || row > 60;
+      reasons.values.push_back(capped ? kReasonSwPowerCap : 0);
+      clock.values.push_back(from_unit(Metric::kSmClock, !capped ? 1890 : i == 0 ? 1590 : 1290));
+    }
+    track.columns.push_back(reasons), track.columns.push_back(clock);
+    track.columns.push_back({Metric::kTemperature, std::vector<std::int64_t>(track.at.size(), 66), {}});
+  }
+  const std::string text = everything(explain(recording));
+  EXPECT_THAT(text, HasSubstr("GPU 0 runs below its clocks (power cap)"));
+  EXPECT_THAT(text, HasSubstr("GPU 1 runs below its clocks (power cap)"));
+  EXPECT_THAT(text, HasSubstr("214 W then, of a limit of 350 W: neither that nor heat explains the clocks"));
+  EXPECT_THAT(text, HasSubstr("a higher power limit (nvidia-smi -pl, as root), where its maximum is higher"));
+}
+
+TEST(LogClocks, GpusOfOneFindingWithOtherFiguresAreNotTheSame) {
+  const auto text = [](double second) {
+    const auto gpu = [](double) { return LogRow{0.98, 0.4, 395, 9e9}; };
+    Recording recording = log_of_gpus({gpu, gpu}, 300);
+    for (const std::size_t i : {0U, 1U}) {
+      recording.sources[i].attrs["sm_clock_max_mhz"] = "1410";
+      Track& track = recording.tracks[i];
+      const auto all = [&](Metric metric, double value) {
+        track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+      };
+      all(Metric::kEventReasons, static_cast<double>(kReasonSwPowerCap)), all(Metric::kTemperature, 47);
+      all(Metric::kSmClock, i == 0 ? 960 : second);
+    }
+    return everything(explain(recording));
+  };
+  EXPECT_THAT(text(960), HasSubstr("the same of GPU 1"));
+  EXPECT_THAT(text(800), HasSubstr("likewise GPU 1, with other figures"));
+  EXPECT_THAT(text(800), Not(HasSubstr("the same of")));
+}
+
+TEST(LogClocks, ClocksThatFallWithHeatAreFoundWithoutReasons) {
+  const auto with = [](double clock, double heat) {
+    Recording recording = log_of_gpus({[](double) { return working(0.98); }}, 600);
+    Track& track = recording.tracks[0];
+    Column clocks{Metric::kSmClock, {}, {}}, temperature{Metric::kTemperature, {}, {}};
+    for (std::size_t row = 0; row < track.at.size(); ++row) {
+      clocks.values.push_back(from_unit(Metric::kSmClock, row < 200 ? 1700 : clock));
+      temperature.values.push_back(from_unit(Metric::kTemperature, row < 200 ? 60 : heat));
+    }
+    track.columns.push_back(clocks), track.columns.push_back(temperature);
+    return explain(recording);
+  };
+  const Explanation hot = with(900, 92);
+  const Finding* finding = find(hot, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << hot.headline;
+  EXPECT_THAT(finding->title, HasSubstr("while it is hot"));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("SM clock 900 MHz while it was hot, 1700 MHz before")));
+  EXPECT_THAT(finding->advice, Not(HasSubstr("power limit"))) << "it would become hotter";
+  EXPECT_EQ(find(hot, Cause::kHealthy), nullptr);
+  EXPECT_EQ(find(with(900, 60), Cause::kThrottling), nullptr) << "cool: somebody set them, or the work changed";
+  EXPECT_EQ(find(with(1650, 92), Cause::kThrottling), nullptr);
+}
+
+TEST(LogClocks, ClocksThatFallWithThePowerAreNotHealthy) {
+  const auto with = [](double clock, double power, double heat, int period = 1000) {
+    Recording recording = log_of_gpus({[=](double t) {
+                                        return LogRow{0.98, 0.4, std::fmod(t, period) < 200 ? 231 : power, 9e9};
+                                      }},
+                                      600);
+    Track& track = recording.tracks[0];
+    Column clocks{Metric::kSmClock, {}, {}}, temperature{Metric::kTemperature, {}, {}};
+    for (std::size_t row = 0; row < track.at.size(); ++row) {
+      const bool fast = std::fmod(static_cast<double>(row), period) < 200;
+      clocks.values.push_back(from_unit(Metric::kSmClock, fast ? 1695 : clock));
+      temperature.values.push_back(from_unit(Metric::kTemperature, fast ? 66 : heat));
+    }
+    track.columns.push_back(clocks), track.columns.push_back(temperature);
+    return explain(recording);
+  };
+  const Explanation e = with(435, 74, 49);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("(why was not logged)"));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("SM clock 435 MHz for 6:3")));
+  EXPECT_THAT(finding->advice, AllOf(HasSubstr("clocks_event_reasons.active"), Not(HasSubstr("cooling"))));
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  EXPECT_EQ(find(with(1400, 200, 60), Cause::kThrottling), nullptr) << "clocks vary";
+  EXPECT_EQ(find(with(900, 240, 60), Cause::kThrottling), nullptr) << "more power is drawn";
+}
+
+TEST(LogClocks, ABrakeOfPowerIsNotCooledAndOneOfSeveralGpusHasAGainOfItsOwn) {
+  Recording recording = log_of_gpus({[](double) {
+                                       return LogRow{0.98, 0.4, 281, 9e9};
+                                     },
+                                     [](double) {
+                                       return LogRow{0.98, 0.4, 141, 9e9};
+                                     }},
+                                    300);
+  for (const std::size_t gpu : {0U, 1U}) {
+    recording.sources[gpu].attrs["sm_clock_max_mhz"] = "1410";
+    Track& track = recording.tracks[gpu];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    all(Metric::kEventReasons, gpu == 1 ? static_cast<double>(kReasonHwPowerBrake) : 0.0);
+    all(Metric::kSmClock, gpu == 1 ? 795 : 1395), all(Metric::kTemperature, 44);
+  }
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->advice, AllOf(HasSubstr("power supply"), Not(HasSubstr("cooling")), Not(HasSubstr("-pl"))));
+  EXPECT_THAT(finding->bound, HasSubstr("1.74x at most, for the compute-bound share"));
+}
+
+TEST(LogClocks, OneSlowGpuOfEightIsTold) {
+  const auto gpu = [](double) { return LogRow{0.98, 0.4, 330, 9e9}; };
+  Recording recording = log_of_gpus(std::vector<std::function<LogRow(double)>>(8, gpu), 300);
+  for (std::size_t i = 0; i < 8; ++i) {
+    recording.sources[i].attrs["sm_clock_max_mhz"] = "1410";
+    Track& track = recording.tracks[i];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    const bool capped = i == 2;
+    all(Metric::kEventReasons, capped ? static_cast<double>(kReasonSwPowerCap) : 0.0);
+    all(Metric::kSmClock, capped ? 960 : 1410), all(Metric::kTemperature, 47);
+  }
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->title, HasSubstr("GPU 2"));
+  EXPECT_THAT(finding->bound, HasSubstr("1.45x at most")) << "the others may wait for it in kernels";
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs of GPUs alone: idle phases, kernels that wait, and what could be gained.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "analyze/testing.h"
+#include "base/human.h"
+#include "diagnose/explain.h"
+#include "diagnose/testing.h"
+#include "model/losses.h"
+
+namespace headroom {
+namespace {
+
+using testing::cell;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+TEST(LogPhases, KernelsThatOnlyWaitAreNoHealthyJob) {
+  const auto rank = [](double t) { return t <= 100 ? LogRow{1.0, 0.4, 350, 12e9} : LogRow{1.0, 0, 82, 12e9}; };
+  const Explanation e = explain(log_of_gpus({rank, rank}, 300));
+  const Finding* stalled = find(e, Cause::kExposedCommunication);
+  ASSERT_NE(stalled, nullptr);
+  EXPECT_EQ(stalled->candidates.front(), Cause::kHang);
+  EXPECT_NEAR(seconds(stalled->cost()), 400, 2);
+  ASSERT_TRUE(stalled->gain);
+  EXPECT_NEAR(stalled->gain->high, 3, 0.05);
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  EXPECT_THAT(e.headline, HasSubstr("only waited"));
+}
+
+TEST(LogPhases, KernelsThatWaitForAnotherGpuAreNoBound) {
+  const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
+  const auto late = [&](double t) { return waits(t) ? LogRow{0.0, 0.0, 64, 9e9} : LogRow{0.97, 0.5, 250, 9e9}; };
+  const auto rank = [&](double t) { return waits(t) ? LogRow{1.0, 0.0, 78, 9e9} : LogRow{0.97, 0.5, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({late, rank, rank, rank}, 400));
+  const Finding* finding = find(e, Cause::kStraggler);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding, &e.findings.front());
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPUs 1 to 3 only waited for GPU 0 in 19 % of the GPU time"));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_NEAR(finding->gain->high, 1.33, 0.05) << finding->bound;
+  EXPECT_NEAR(seconds(finding->cost()), 400, 20);
+  ASSERT_TRUE(e.bound);
+  EXPECT_NEAR(e.bound->speedup_high, 1.37, 0.05);
+  EXPECT_THAT(e.headline, HasSubstr("kernels only waited for another GPU"));
+  // The log may end in a wait like those before it; what waits for longer hangs.
+  for (const double length : {400.0, 385.0})
+    EXPECT_NEAR(explain(log_of_gpus({late, rank, rank, rank}, length)).findings.front().gain->high, 1.37, 0.03)
+        << length;
+  // One that idles for a moment of it is not late.
+  const auto moment = [&](double t) { return t == 4 ? LogRow{0.0, 0.0, 64, 9e9} : rank(t); };
+  EXPECT_THAT(everything(explain(log_of_gpus({late, rank, rank, moment}, 400))), Not(HasSubstr("GPUs 0 and 3 had no")));
+  // They work while it idles: nobody waits.
+  const auto works = [](double) { return LogRow{0.97, 0.5, 250, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({late, works, works, works}, 400))), Not(HasSubstr("only waited")));
+  // Without the power the activity of the SMs tells, and the bandwidth of the memory.
+  const auto active = [&](double t) {
+    const bool spins = waits(t);
+    return LogRow{.util = 0.99, .memory = 9e9, .sm_active = spins ? 0.12 : 0.8, .dram_active = spins ? 0.0 : 0.4};
+  };
+  const Explanation by_activity = explain(log_of_gpus({late, active, active}, 400));
+  const Finding* spins = find(by_activity, Cause::kStraggler);
+  ASSERT_NE(spins, nullptr);
+  EXPECT_THAT(spins->evidence, Contains(HasSubstr("showed a kernel with SMs active 12 % of the time and untouched "
+                                                  "memory; with SMs active 80 % of the time where kernels work")));
+  // All wait at the same time: for whom, nothing shows.
+  EXPECT_THAT(everything(explain(log_of_gpus({rank, rank}, 400))), Not(HasSubstr("only waited for")));
+}
+
+TEST(LogPhases, KernelsThatWaitAreFoundByTheirPowerAlone) {
+  const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
+  const auto late = [&](double t) { return waits(t) ? LogRow{0.0, {}, 64, 9e9} : LogRow{0.97, {}, 250, 9e9}; };
+  const auto rank = [&](double t) { return waits(t) ? LogRow{1.0, {}, 78, 9e9} : LogRow{0.97, {}, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({late, rank}, 400));
+  const Finding* finding = find(e, Cause::kStraggler);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPU 1 only waited for GPU 0"));
+  EXPECT_THAT(everything(e), Not(HasSubstr("untouched memory"))) << "it was not read";
+  // Of one GPU little power is not enough: its kernels may be small.
+  const auto falls = [](double t) { return t <= 200 ? LogRow{1.0, {}, 250, 9e9} : LogRow{1.0, {}, 78, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({falls}, 400))), Not(HasSubstr("only waited")));
+}
+
+TEST(LogPhases, WhatOneGpuDoesWhileAllOthersWaitIsTold) {
+  const auto alone = [](double t) { return std::fmod(t, 50) < 10; };
+  const auto first = [](double) { return LogRow{0.97, 0.5, 250, 9e9}; };
+  const auto rank = [&](double t) { return alone(t) ? LogRow{1.0, 0.0, 78, 9e9} : LogRow{0.97, 0.5, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({first, rank, rank, rank}, 400));
+  const Finding* finding = find(e, Cause::kValidation);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPUs 1 to 3 only waited in"));
+  EXPECT_THAT(finding->title, HasSubstr("while GPU 0 alone worked"));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_NEAR(finding->gain->high, 1 / (1 - 0.2 * 0.75), 0.03);
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  // A single other one may have another job.
+  EXPECT_THAT(everything(explain(log_of_gpus({first, rank}, 400))), Not(HasSubstr("alone worked")));
+  EXPECT_THAT(everything(explain(log_of_gpus({first, rank, first}, 400))), Not(HasSubstr("alone worked")));
+}
+
+TEST(LogPhases, IdlePhasesLastAsLongAsTheirSumSays) {
+  const auto bursts = [](double t) { return working(std::fmod(t, 25) < 3 || std::fmod(t, 67) < 4 ? 0.9 : 0.0); };
+  const Explanation e = explain(log_of_gpus({bursts}, 400));
+  int idle_phases = 0;
+  for (const Phase& phase : e.phases) {
+    if (phase.name != "idle") continue;
+    ++idle_phases;
+    EXPECT_GT(phase.gpu_util_ratio.value_or(0), 0.0) << "windows that a burst ends in";
+    const double idle = seconds(phase.total) * (1 - phase.gpu_util_ratio.value_or(0));
+    const std::string each = human_duration(static_cast<Nanos>(1e9 * idle / static_cast<double>(phase.count)));
+    EXPECT_THAT(everything(e), HasSubstr("is idle for " + each + " at a time"));
+  }
+  EXPECT_EQ(idle_phases, 1);
+}
+
+TEST(LogPhases, BurstsBetweenReadingsMakeTheBoundWiderAndAreNamed) {
+  const auto bursty = [](double t) { return working(std::fmod(t, 4) < 1 ? 1.0 : 0.0); };
+  const Explanation e = explain(log_of_gpus({bursty}, 40));
+  ASSERT_TRUE(e.bound);
+  EXPECT_GT(e.bound->speedup_high, 4.5) << "the readings alone say 4";
+  EXPECT_THAT(everything(e), HasSubstr("give or take"));
+  const Explanation steady = explain(log_of_gpus({[](double) { return working(0.25); }}, 40));
+  EXPECT_NEAR(steady.bound->speedup_high, 4, 0.01);
+}
+
+TEST(LogPhases, BurstsThatAreTooShortForAPhaseAreTold) {
+  const auto with = [](double burst) {
+    return everything(explain(log_of_gpus({[=](double t) {
+                                            const double at = std::fmod(t, 100);
+                                            return working(at < 40 ? 0.9 : at >= 60 && at < 62 ? burst : 0.0);
+                                          }},
+                                          600)));
+  };
+  EXPECT_THAT(with(0.4), HasSubstr("GPU 0 is idle but for short bursts for "));
+  EXPECT_THAT(with(0.0), HasSubstr("GPU 0 is idle for "));
+}
+
+TEST(LogPhases, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
+  const auto at = [](double util) { return [=](double) { return working(util); }; };
+  const Explanation e = explain(log_of_gpus({at(0.06), at(0.06), at(0.97), at(0.97)}, 240));
+  const Finding* open = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(open, nullptr);
+  EXPECT_THAT(open->bound, HasSubstr("if GPUs 0 and 1 have a job of their own, at most 17x for that"));
+  EXPECT_THAT(open->bound, HasSubstr("if one job uses all, at most 1.0"));
+  EXPECT_THAT(everything(explain(log_of_gpus({at(0.92), at(0.70), at(0.35)}, 240))),
+              HasSubstr("GPU 2 was busy for 35 % of the time, GPUs 0 and 1 for 70 % to 92 %"));
+  EXPECT_THAT(
+      everything(explain(log_of_gpus({at(0.95), at(0.23), at(0.05)}, 240))),
+      HasSubstr("if GPU 1 has a job of its own, at most 4.3x for that, 20x for one on GPU 2; if one job uses all"));
+  const Explanation alike = explain(log_of_gpus({at(0.6), at(0.7)}, 240));
+  EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
+}
+
+TEST(LogPhases, AReadingThatIsALittleAboveIdleDoesNotEndAnIdlePhase) {
+  const auto with = [](double most) {
+    return everything(explain(log_of_gpus(
+        {[=](double t) { return working(std::fmod(t, 40) < 30 ? 0.7
+                                        : std::fmod(t, 3) < 1 ? most
+                                                              : 0.01); }}, 400)));
+  };
+  EXPECT_THAT(with(0.08), HasSubstr("10 times, every 40.0 s"));
+  EXPECT_THAT(with(0.01), HasSubstr("10 times, every 40.0 s"));
+}
+
+TEST(LogPhases, LongWaitsThatRecurAreNoPatternAndMayBeALoader) {
+  const auto with = [](double idle) {
+    return explain(log_of_gpus({[=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }}, 400));
+  };
+  EXPECT_THAT(everything(with(30)), Not(HasSubstr("not a fault")));
+  EXPECT_NE(find(with(30), Cause::kInputTooFewWorkers), nullptr);
+  EXPECT_THAT(everything(with(30)), Not(HasSubstr("hardly waits")));
+  EXPECT_THAT(everything(with(6)), HasSubstr("a pattern, not a fault"));
+}
+
+TEST(LogPhases, EachGpuOfALogMayHaveAJobOfItsOwn) {
+  const auto busy = [](double share) {
+    return [=](double t) { return working(std::fmod(t, 10) < 3 ? share / 2 : share); };
+  };
+  const Explanation two = explain(log_of_gpus({busy(0.75), busy(0.98)}, 600));
+  const Finding* idle = find(two, Cause::kInputTooFewWorkers);
+  ASSERT_NE(idle, nullptr);
+  EXPECT_THAT(idle->bound,
+              HasSubstr("if GPU 0 has a job of its own, at most 1.59x for that; if one job uses all, at most 1.22x"));
+  EXPECT_THAT(idle->evidence, Contains("GPU 0 was busy for 64 % of the time, GPU 1 for 83 %"));
+  EXPECT_THAT(two.bound->condition, HasSubstr("if one job uses all these GPUs, "));
+  const Explanation alike = explain(log_of_gpus({busy(0.75), busy(0.78)}, 600));
+  EXPECT_THAT(everything(alike) + alike.bound->condition, Not(HasSubstr("one job uses all")));
+}
+
+TEST(LogPhases, AnIdlePhaseEndsWithTheKernelsThatInterruptIt) {
+  const auto bursts = [](double t) {
+    const double at = std::fmod(t, 26);
+    return LogRow{at >= 1 && at < 5 ? (at < 2 || at >= 4 ? 0.45 : 0.9) : 0.0, 0.1, 200, 9e9};
+  };
+  const Explanation e = explain(log_of_gpus({bursts, bursts}, 600));
+  EXPECT_THAT(everything(e), HasSubstr("Each of GPUs 0 and 1 idles in phases that recur"));
+  EXPECT_THAT(everything(e), HasSubstr("is idle for 22.0 s at a time, 23 times, every 26.0 s"));
+  EXPECT_THAT(everything(e), Not(HasSubstr("mostly idle")));
+}
+
+TEST(LogPhases, APhaseThatIsHardlyBusyIsToldWithItsLengthAndPace) {
+  const auto weak = [](double t) {
+    return working(std::fmod(t, 180) < 26 ? (std::fmod(t, 2) < 1 ? 0.02 : 0.12) : 0.97);
+  };
+  const std::string text = everything(explain(log_of_gpus({weak}, 900)));
+  EXPECT_THAT(text, HasSubstr("GPU 0 is mostly idle ("));
+  EXPECT_THAT(text, HasSubstr(" on average) for 25.8 s at a time, 5 times, every 3:00"));
+}
+
+TEST(LogPhases, ReadingsThatFallAsDiceDoMakeNoPhases) {
+  for (int seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    std::normal_distribution<double> level(0.64, 0.2);
+    const auto noise = [&](double) { return working(std::clamp(level(random), 0.0, 1.0)); };
+    const auto rare = [&](double) { return working(level(random) > 0.83 ? 0.35 : 0.0); };
+    for (const auto& readings : {std::function<LogRow(double)>(noise), std::function<LogRow(double)>(rare)})
+      EXPECT_THAT(everything(explain(log_of_gpus({readings}, 500))), Not(HasSubstr("phases that recur"))) << seed;
+  }
+}
+
+TEST(LogPhases, WhatCouldBeGainedIsCountedUntilTheJobHadEnded) {
+  const auto until = [](double end) {
+    return [=](double t) {
+      return t <= end ? LogRow{std::fmod(t, 7) < 1 ? 0.3 : 0.9, {}, {}, 9e9} : LogRow{0.0, {}, {}, 1e6};
+    };
+  };
+  const Explanation whole = explain(log_of_gpus({until(600)}, 600)), cut = explain(log_of_gpus({until(600)}, 1200));
+  ASSERT_TRUE(whole.bound && cut.bound);
+  EXPECT_NEAR(cut.bound->speedup_high, whole.bound->speedup_high, 0.01);
+  EXPECT_THAT(cut.bound->condition, HasSubstr(", counted over the 10:00 until the GPU fell quiet"));
+  EXPECT_THAT(everything(cut), HasSubstr("whatever the cause, at most " + human_factor(whole.bound->speedup_high)));
+  EXPECT_GT(explain(log_of_gpus({until(600), until(1200)}, 1200)).bound->speedup_high, 1.2) << "the other goes on";
+}
+
+TEST(LogPhases, BytesThatCameMeanwhileMakeCopiesTheFirstGuess) {
+  const auto rests = [](double t) { return LogRow{std::fmod(t, 26) < 4 ? 0.9 : 0.0, 0.1, 200, 9e9}; };
+  Recording recording = log_of_gpus({rests}, 600);
+  Track& track = recording.tracks[0];
+  track.columns.push_back(
+      {Metric::kPcieRxRate, std::vector<std::int64_t>(track.at.size(), from_unit(Metric::kPcieRxRate, 12e9)), {}});
+  const Explanation e = explain(recording);
+  EXPECT_EQ(e.findings.front().candidates.front(), Cause::kPageableCopies);
+  EXPECT_THAT(everything(e), HasSubstr("GiB/s came over PCIe meanwhile"));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs of GPUs alone: what a log does not say is not said by a report either.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "analyze/testing.h"
+#include "base/human.h"
+#include "diagnose/explain.h"
+#include "diagnose/testing.h"
+#include "model/losses.h"
+
+namespace headroom {
+namespace {
+
+using testing::cell;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+TEST(Logs, WhatNoReadingCoversIsNeitherIdleNorBusyAndBoundsNothing) {
+  const Explanation e = explain(log_of_gpus({[](double t) {
+                                              return t <= 60 ? working(0.9) : LogRow{{}, {}, 200, 12e9};
+                                            }},
+                                            120));
+  EXPECT_THAT(e.headline, HasSubstr("at least 45 % of 2:00; for 50 % no reading says what it did"));
+  const Finding* open = find(e, Cause::kLaunchBound);
+  ASSERT_NE(open, nullptr);
+  ASSERT_TRUE(open->gain);
+  EXPECT_GT(open->gain->high, 2.1) << "54 s of kernels in 120 s: the rest may have been idle";
+  EXPECT_THAT(open->bound, HasSubstr("the 1:00 that no reading covers taken as idle, too"));
+  ASSERT_TRUE(e.bound);
+  EXPECT_GE(e.bound->speedup_high, open->gain->high);
+  const Finding* gap = find(e, Cause::kRecordingLosses);
+  ASSERT_NE(gap, nullptr);
+  EXPECT_THAT(gap->evidence, Contains(HasSubstr("the log has no value of the utilisation")));
+  EXPECT_THAT(gap->would_overturn, Not(HasSubstr("headroom doctor")));
+}
+
+TEST(Logs, OneStretchWithoutKernelsIsNotAboutSteps) {
+  const Explanation late = explain(log_of_gpus({[](double t) { return working(t <= 60 ? 0.0 : 1.0); }}, 120));
+  const Finding* open = find(late, Cause::kStartupLoad);
+  ASSERT_NE(open, nullptr) << late.headline;
+  EXPECT_EQ(find(late, Cause::kLaunchBound), nullptr);
+  EXPECT_EQ(find(late, Cause::kBatchTooSmall), nullptr);
+  EXPECT_THAT(everything(late), Not(HasSubstr("batch")));
+  const Explanation half = explain(log_of_gpus({[](double) { return working(0.5); }}, 120));
+  EXPECT_NE(find(half, Cause::kLaunchBound), nullptr);
+  EXPECT_NE(find(half, Cause::kBatchTooSmall), nullptr);
+}
+
+TEST(Logs, UtilisationThatIsNotReportedIsNeitherZeroNorAGap) {
+  const Explanation e = explain(log_of_gpus({[](double) { return LogRow{{}, {}, 200, 12e9}; }}, 120));
+  const Finding* finding = find(e, Cause::kUtilisationNotReported);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost(), e.ledger.total(Account::kUnobserved));
+  EXPECT_EQ(find(e, Cause::kRecordingLosses), nullptr);
+  EXPECT_THAT(everything(e), Not(HasSubstr("0 %")));
+  EXPECT_THAT(everything(e), Not(HasSubstr("no kernel ran")));
+  EXPECT_EQ(check(e, "runs_on_gpu").good, Answer::kUnknown);
+  EXPECT_THAT(e.headline, HasSubstr("not reported"));
+  // One of two: the headline is about the other.
+  const Explanation half = explain(log_of_gpus({working, [](double) { return LogRow{{}, {}, 200, 12e9}; }}, 120));
+  EXPECT_THAT(half.headline, HasSubstr("GPU 1 reported no utilisation"));
+}
+
+TEST(Logs, ALogThatWasNotAskedForUtilisationTellsWhatItHas) {
+  Recording log = log_of_gpus({[](double) { return LogRow{{}, {}, 200, 12e9}; }}, 120);
+  for (Track& track : log.tracks)
+    std::erase_if(track.columns, [](const Column& column) { return column.metric == Metric::kGpuUtil; });
+  const Explanation e = explain(log);
+  EXPECT_THAT(e.headline, HasSubstr("the log has no column of utilisation"));
+  const Finding* finding = find(e, Cause::kUtilisationNotReported);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("power 200 W on average, 200 to 200 W, 24,000 J in 2:00")));
+  EXPECT_THAT(finding->advice, HasSubstr("utilization.gpu"));
+  EXPECT_THAT(everything(e), Not(HasSubstr("MIG")));
+}
+
+TEST(Logs, AFewReadingsTellNothingButThemselves) {
+  const Explanation one = explain(log_of_gpus({[](double) { return working(0.65); }}, 1));
+  EXPECT_THAT(one.headline, HasSubstr("The log has 1 reading of the GPU. That tells nothing"));
+  EXPECT_TRUE(one.findings.empty());
+  EXPECT_FALSE(one.bound);
+  const auto idle = [](double) { return LogRow{0.0, 0.0, 20, 1e9}; };
+  EXPECT_THAT(explain(log_of_gpus({[](double) { return working(0.65); }, idle}, 1)).headline,
+              HasSubstr("1 reading of each of 2 GPUs"));
+  EXPECT_EQ(explain(log_of_gpus({idle}, 600)).headline, "No kernel was seen in 10:00.");
+  const Explanation start = explain(log_of_gpus({[](double t) { return LogRow{0.0, 0.0, 20, 1e6 + 1e8 * t}; }}, 8));
+  EXPECT_THAT(start.headline, HasSubstr("as at the start of a job"));
+  EXPECT_EQ(find(start, Cause::kHang), nullptr);
+  EXPECT_THAT(explain(log_of_gpus({[](double) { return working(0.65); }}, 10)).headline,
+              Not(HasSubstr("tells nothing")));
+}
+
+TEST(Logs, ALargerBatchFitsWhereMostOfTheMemoryIsFree) {
+  const auto with = [](double bytes) {
+    return everything(explain(log_of_gpus({[=](double) { return LogRow{0.5, 0.2, 200, bytes}; }}, 120)));
+  };
+  EXPECT_THAT(with(12e9),
+              HasSubstr("a larger batch fits (3.8 times, if all of it grows with it; 10 % kept for fragments)"));
+  EXPECT_THAT(with(5e6), HasSubstr("a larger batch fits (more than 100 times"));
+  EXPECT_THAT(with(45e9), Not(HasSubstr("larger batch fits")));
+}
+
+TEST(Logs, ALostGpuIsAFindingWithTheTimeAndTheDriversWord) {
+  const Explanation e =
+      explain(log_of_gpus({[](double t) {
+                            return t <= 60 ? LogRow{0.9, 0.4, 350, 12e9} : LogRow{.why = Absent::kDeviceLost};
+                          }},
+                          120));
+  const Finding* lost = find(e, Cause::kDeviceLost);
+  ASSERT_NE(lost, nullptr);
+  EXPECT_THAT(lost->title, HasSubstr("The driver lost GPU 0 at "));
+  EXPECT_THAT(lost->evidence, Contains(HasSubstr("GPU is lost")));
+  EXPECT_NEAR(seconds(lost->cost()), 60, 1);
+  EXPECT_EQ(find(e, Cause::kRecordingLosses), nullptr) << "the same time is not a gap as well";
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+}
+
+TEST(Logs, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
+  const auto stops = [](double memory_after) {
+    return [=](double t) { return t <= 150 ? LogRow{0.98, 0.49, 354, 12e9} : LogRow{0, 0, 60, memory_after}; };
+  };
+  const Explanation hangs = explain(log_of_gpus({stops(12e9), stops(12e9)}, 300));
+  const Finding* finding = find(hangs, Cause::kHang);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding, &hangs.findings.front());
+  EXPECT_THAT(finding->candidates, ::testing::ElementsAre(Cause::kHang, Cause::kUnreleasedAfterWork));
+  EXPECT_THAT(everything(hangs), Not(HasSubstr("a hang: ")));
+  EXPECT_EQ(find(hangs, Cause::kBatchTooSmall), nullptr) << "nobody was still feeding it";
+  const Explanation ended = explain(log_of_gpus({stops(100e6)}, 300));
+  EXPECT_EQ(ended.findings.front().candidates.front(), Cause::kMonitoringMostlyElse);
+  const Explanation gone = explain(log_of_gpus({stops(1e6)}, 300));
+  EXPECT_EQ(gone.findings.front().cause, Cause::kMonitoringMostlyElse) << "what hangs has a context";
+  EXPECT_THAT(gone.findings.front().candidates, ::testing::IsEmpty());
+}
+
+TEST(Logs, ADesktopThatGoesOnIsNoJob) {
+  const auto desktop = [](double memory_after) {
+    return [=](double t) {
+      return t <= 150 ? LogRow{std::fmod(t, 3) < 1 ? 0.3 : 0.8, {}, {}, 9e9}
+                      : LogRow{std::fmod(t, 20) < 1 ? 0.03 : 0.0, {}, {}, memory_after};
+    };
+  };
+  const Explanation ended = explain(log_of_gpus({desktop(0.8e9)}, 400));
+  EXPECT_THAT(everything(ended), HasSubstr("Hardly a kernel ran any more, and the memory was given back"));
+  EXPECT_THAT(everything(ended), HasSubstr("GPU 0: busy for 0.2 % of the time from"));
+  EXPECT_THAT(everything(ended), Not(HasSubstr("at the last kernel"))) << "the desktop's kernels came later";
+  EXPECT_THAT(ended.headline, HasSubstr("at the end hardly a kernel ran any more"));
+  EXPECT_THAT(ended.findings.front().candidates, Not(Contains(Cause::kHang))) << "what hangs keeps its memory";
+  EXPECT_THAT(everything(explain(log_of_gpus({desktop(9e9)}, 400))), Not(HasSubstr("given back")));
+}
+
+TEST(Logs, ADesktopThatIsUsedIsNoJobEither) {
+  const auto desktop = [](double util, double memory_after) {
+    return everything(explain(log_of_gpus(
+        {[=](double t) {
+          return t <= 150 ? LogRow{0.9, {}, {}, 8e9} : LogRow{util * (0.3 + std::fmod(t, 5) / 5), {}, {}, memory_after};
+        }},
+        400)));
+  };
+  EXPECT_THAT(desktop(0.07, 1.2e9), HasSubstr("the memory was given back: the job had probably ended"));
+  EXPECT_THAT(desktop(0.07, 3e9), Not(HasSubstr("given back"))) << "a job may do as much with as much";
+  EXPECT_THAT(desktop(0.3, 1.2e9), Not(HasSubstr("given back")));
+  const std::string video = desktop(0.2, 1.2e9);
+  EXPECT_THAT(video, HasSubstr("Far fewer kernels ran, and the memory was given back: the job had probably ended"));
+  EXPECT_THAT(video, HasSubstr("at the end far fewer kernels ran"));
+  EXPECT_THAT(video, Not(HasSubstr("phases that recur")));
+  EXPECT_THAT(desktop(0.2, 3e9), Not(HasSubstr("given back")));
+}
+
+TEST(Logs, ThePauseBetweenTwoJobsIsNeithersIdleTime) {
+  const auto jobs = [](double pause, double memory, double util = 0.05) {
+    return explain(log_of_gpus({[=](double t) {
+                                 const bool between = t > 300 && t <= 300 + pause;
+                                 return between
+                                            ? LogRow{util, {}, {}, memory}
+                                            : LogRow{std::fmod(t, 7) < 1 ? 0.3 : 0.9, {}, {}, t <= 300 ? 20e9 : 16e9};
+                               }},
+                               900));
+  };
+  const Explanation two = jobs(180, 1.5e9);
+  const Finding* pause = find_single(two, Cause::kMonitoringMostlyElse);
+  ASSERT_TRUE(pause) << everything(two);
+  EXPECT_THAT(pause->title, HasSubstr("The memory was given back, and taken again 3:01 later"));
+  EXPECT_NEAR(seconds(pause->cost()), 0.95 * 180, 5);
+  EXPECT_THAT(everything(two), HasSubstr("GPU 0: 1431 MiB of its memory in use from"));
+  EXPECT_THAT(everything(two), HasSubstr("18.6 GiB before and 14.9 GiB after"));
+  const Finding* rest = find(two, Cause::kInputTooFewWorkers);
+  ASSERT_TRUE(rest && rest->gain);
+  EXPECT_LT(rest->gain->high, 1.2) << "the idle time of the jobs alone";
+  EXPECT_THAT(everything(jobs(180, 8e9)), Not(HasSubstr("given back"))) << "a job that waits keeps its memory";
+  EXPECT_THAT(everything(jobs(180, 1.5e9, 0.6)), Not(HasSubstr("given back"))) << "a small job, and no pause";
+  EXPECT_THAT(everything(jobs(5, 1.5e9)), Not(HasSubstr("given back")));
+}
+
+TEST(Logs, MemoryThatGrowsWithoutAKernelIsAStart) {
+  const auto grows_until = [](double full) {
+    return explain(log_of_gpus({[=](double t) {
+                                 return LogRow{0.0, 0.0, 20, 1e6 + 3e9 * std::min(1.0, t / full)};
+                               }},
+                               60));
+  };
+  const Explanation start = grows_until(50);
+  EXPECT_THAT(everything(start), HasSubstr("grew from 58 MiB to 2861 MiB, as at the start of a job"));
+  ASSERT_EQ(start.findings.size(), 1U);
+  EXPECT_EQ(start.findings[0].candidates.front(), Cause::kStartupLoad);
+  EXPECT_EQ(find(start, Cause::kHang), nullptr);
+  const Explanation stands = grows_until(10);
+  EXPECT_NE(find(stands, Cause::kHang), nullptr) << "it may hang in its start";
+  EXPECT_EQ(find(stands, Cause::kUnreleasedAfterWork), nullptr) << "no work was seen";
+}
+
+TEST(Logs, MemoryThatHasStoppedGrowingDoesNotFillUp) {
+  const auto grows_until = [](double full) {
+    return everything(explain(log_of_gpus({[=](double t) {
+                                            return LogRow{0.9, 0.4, 300, 1e9 + 6e8 * std::min(full, t) + 1e6 * t};
+                                          }},
+                                          60)));
+  };
+  EXPECT_THAT(grows_until(60), HasSubstr("at this pace"));
+  EXPECT_THAT(grows_until(51), Not(HasSubstr("at this pace")));
+  const auto begins_late = [](double t) {
+    return LogRow{0.9, 0.4, 300, 1e9 + 1.5e9 * std::max(0.0, t - 40) + 1e6 * t};
+  };
+  EXPECT_THAT(everything(explain(log_of_gpus({begins_late}, 60))), Not(HasSubstr("at this pace")));
+}
+
+TEST(Logs, AKernelOrTwoInAStartAreNoWork) {
+  const auto grows = [](double util) {
+    return explain(
+        log_of_gpus({[=](double t) {
+                      return LogRow{std::fmod(t, 5) < 1 ? util : 0.0, 0.0, 20, 1e6 + 3e9 * std::min(1.0, t / 50)};
+                    }},
+                    60));
+  };
+  const Explanation start = grows(0.01);
+  ASSERT_EQ(start.findings.size(), 1U) << everything(start);
+  EXPECT_THAT(start.findings[0].title, HasSubstr("Hardly a kernel was seen"));
+  EXPECT_EQ(start.findings[0].candidates.front(), Cause::kStartupLoad);
+  EXPECT_FALSE(start.findings[0].gain) << "nothing shows how fast it would be";
+  EXPECT_NE(find(grows(0.9), Cause::kInputTooFewWorkers), nullptr) << "it works already";
+}
+
+TEST(Logs, SeveralProcessesOfALogAreToldWhateverIsFound) {
+  for (const double util : {0.5, 1.0}) {
+    Recording log = log_of_gpus({[=](double) { return working(util); }}, 120);
+    log.meta.extra["processes"] = "41 python 30 %, 42 train 20 %";
+    EXPECT_THAT(explain(log).headline, HasSubstr("several processes, with these mean shares of the SMs: 41 python"));
+  }
+}
+
+TEST(Logs, ALogWithoutAKernelSaysNothingOfLoadersAndBatches) {
+  const Explanation e = explain(log_of_gpus({[](double) { return LogRow{0.0, 0.0, 60, 12e9}; }}, 300));
+  ASSERT_EQ(e.findings.size(), 1U);
+  EXPECT_EQ(e.findings[0].candidates.front(), Cause::kJobNeverUsesGpu);
+  EXPECT_FALSE(e.findings[0].gain);
+}
+
+TEST(Logs, LessEvidenceWidensTheSet) {
+  const Explanation e = explain(log_of_gpus({[](double t) { return working(std::fmod(t, 3) < 1 ? 0.2 : 0.4); }}, 300));
+  const Finding* finding = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(finding, nullptr);
+  for (const Cause cause : {Cause::kInputInMainProcess, Cause::kSlowStorage, Cause::kSyncPoints, Cause::kGilContention,
+                            Cause::kLoggingUpload, Cause::kCheckpointSync, Cause::kValidation, Cause::kLaunchBound})
+    EXPECT_THAT(finding->candidates, Contains(cause));
+  EXPECT_NE(finding->confidence, Confidence::kHigh);
+}
+
+TEST(Logs, AnUnusedGpuIsANoteAtTheEndAndNotInTheHeadlinesShare) {
+  const Explanation e = explain(log_of_gpus({[](double) { return working(0.9); },
+                                             [](double) {
+                                               return LogRow{0, 0, 60, 3e6};
+                                             }},
+                                            300));
+  EXPECT_THAT(e.headline, HasSubstr("GPU 0 was busy for 90 %"));
+  EXPECT_THAT(e.headline, HasSubstr("GPU 1 was never used"));
+  EXPECT_EQ(e.findings.back().candidates.front(), Cause::kMoreGpusThanUseful);
+  EXPECT_THAT(everything(e), Not(HasSubstr("GPU 1: ")));
+}
+
+TEST(Logs, ALogsTimesAreItsOwn) {
+  Recording recording = log_of_gpus({[](double t) { return t <= 150 ? working(1.0) : LogRow{0.0, {}, {}, 1e6}; }}, 300);
+  const std::string utc = everything(explain(recording));
+  recording.meta.extra["utc_offset_seconds"] = "3600";
+  EXPECT_THAT(utc, HasSubstr("from 08:55:50 on"));
+  EXPECT_THAT(everything(explain(recording)), HasSubstr("from 09:55:50 on"));
+  recording.meta.extra["utc_offset_seconds"] = "9223372036854775807";
+  EXPECT_EQ(everything(explain(recording)), utc);
+}
+
+TEST(Logs, WhatTheDriverTakesItselfIsNobody) {
+  const auto of = [](double bytes) {
+    return explain(log_of_gpus({[=](double) { return LogRow{0.0, 0.0, 20, bytes}; }}, 120));
+  };
+  const Explanation nobody = of(1 << 20), held = of(4e9);
+  ASSERT_FALSE(nobody.findings.empty());
+  EXPECT_THAT(everything(nobody), HasSubstr("1 MiB in use at most: no program had a context"));
+  EXPECT_EQ(find(nobody, Cause::kUnreleasedAfterWork), nullptr);
+  EXPECT_NE(find(nobody, Cause::kJobNeverUsesGpu), nullptr);
+  EXPECT_NE(find(held, Cause::kUnreleasedAfterWork), nullptr);
+}
+
+TEST(Logs, WhatIsLeftOfAFindingSaysOfWhichPartItSpeaks) {
+  // The start-up of a batch's tasks that failed belongs to what was thrown away, that of the others to the start-ups.
+  const Explanation e = explain(log_of_gpus({working}, 10));
+  for (const Finding& finding : e.findings) EXPECT_THAT(finding.evidence, Not(Contains(HasSubstr("count here"))));
+}
+
+TEST(Logs, LossesOfUnknownPlaceMakeEverythingLessSure) {
+  Recording recording = log_of_gpus({[](double) { return working(0.3); }}, 100);
+  const auto confidence = [&] { return explain(recording).findings.front().confidence; };
+  EXPECT_EQ(confidence(), Confidence::kMedium);
+  recording.losses.push_back(make_loss(LossKind::kDamagedChunk, 1, ""));
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->confidence, Confidence::kLow);
+  EXPECT_THAT(finding->evidence.back(), HasSubstr("somewhere in the recording"));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "import/log_reader.h"
+#include "import/table.h"
+
+namespace headroom {
+
+namespace {
+
+// The processes of a GPU in one round, together: each has a share of the time.
+struct PmonRound {
+  std::int64_t number = 0;
+  LogTable::Row row;
+  std::set<std::string, std::less<>> pids;
+  std::map<std::string_view, double> sums;
+};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPmonColumns{{{"sm", "utilization.gpu"},
+                                                                                     {"mem", "utilization.memory"},
+                                                                                     {"enc", "utilization.encoder"},
+                                                                                     {"dec", "utilization.decoder"}}};
+
+void finish_round(PmonRound& round, LogTable& table) {
+  if (round.row.empty()) return;
+  constexpr double kAll = 100;
+  for (const auto& [name, column] : kPmonColumns)
+    if (const auto sum = round.sums.find(name); sum != round.sums.end())
+      round.row[std::string(column)] = fmt::format("{:g}", std::min(kAll, sum->second));
+  table.add(round.row);
+  round = {.number = round.number + 1};
+}
+
+// A process's shares of one GPU's SMs, in percent.
+struct OnGpu {
+  bool computes = false;
+  std::string since, until;                             // its first and its last time, as the log writes them
+  std::vector<std::pair<std::int64_t, double>> shares;  // by round of this GPU
+};
+
+// What a log of processes says of one of them.
+struct PmonProcess {
+  std::string command;
+  std::map<std::string, OnGpu, std::less<>> gpus;
+};
+
+using PmonProcesses = std::map<std::string, PmonProcess, std::less<>>;
+
+// Mean of the shares of rounds from `begin` to before `end`; nothing of a few.
+std::optional<double> mean_share(const OnGpu& on, std::int64_t begin, std::int64_t end) {
+  constexpr int kFewest = 10;
+  double sum = 0;
+  int count = 0;
+  for (const auto& [round, share] : on.shares)
+    if (round >= begin && round < end) sum += share, ++count;
+  return count >= kFewest ? std::optional(sum / count) : std::nullopt;
+}
+
+// "4101 python 25 %, 4177 python 25 %": the busiest first, where there are several; "" of one. Of several GPUs with
+// each one's own behind it.
+std::string processes_words(const PmonProcesses& processes, bool several_gpus) {
+  constexpr std::size_t kNamed = 6;
+  std::vector<std::pair<double, std::string>> means;
+  for (const auto& [pid, process] : processes) {
+    double sum = 0;
+    std::size_t count = 0;
+    std::vector<std::string_view> names;
+    for (const auto& [gpu, on] : process.gpus) {
+      names.push_back(gpu);
+      count += on.shares.size();
+      for (const auto& [round, share] : on.shares) sum += share;
+    }
+    const double mean = sum / static_cast<double>(std::max<std::size_t>(1, count));
+    const std::string gpus = several_gpus ? fmt::format(" (GPU {})", fmt::join(names, ", ")) : "";
+    means.emplace_back(-mean, fmt::format("{} {} {:.0f} %{}", pid, process.command, mean, gpus));
+  }
+  std::sort(means.begin(), means.end());
+  std::string words;
+  for (std::size_t i = 0; i < std::min(kNamed, means.size()); ++i) words += (i > 0 ? ", " : "") + means[i].second;
+  if (means.size() > kNamed) words += fmt::format(", and {} others", means.size() - kNamed);
+  return means.size() > 1 ? words : "";
+}
+
+// A process that came to a GPU on which another had clearly more of the SMs before than while both were there.
+std::string newcomer_words(const PmonProcesses& processes) {
+  constexpr double kMuch = 20, kLess = 0.8;  // percent of the SMs; of what it had before
+  for (const auto& [pid, process] : processes)
+    for (const auto& [gpu, on] : process.gpus) {
+      if (!on.computes || on.shares.empty()) continue;
+      const std::int64_t begin = on.shares.front().first, end = on.shares.back().first + 1;
+      for (const auto& [other_pid, other] : processes) {
+        const auto there = other.gpus.find(gpu);
+        if (other_pid == pid || there == other.gpus.end()) continue;
+        const auto before = mean_share(there->second, 0, begin), meanwhile = mean_share(there->second, begin, end);
+        if (!before || !meanwhile || !mean_share(on, begin, end) || *before < kMuch || *meanwhile > kLess * *before)
+          continue;
+        const std::string when = on.since.empty() ? "" : fmt::format(" from {} to {}", on.since, on.until);
+        return fmt::format(
+            "{} {} was on GPU {}{}, too: {} {} had {:.0f} % of its SMs in that time, and {:.0f} % before", pid,
+            process.command, gpu, when, other_pid, other.command, *meanwhile, *before);
+      }
+    }
+  return "";
+}
+
+}  // namespace
+
+// "# gpu pid type sm mem enc dec command", with "-o DT" behind date and time. A GPU without a process has one row of
+// "-".
+Result<LogTable> table_of_pmon(std::string_view text) {
+  LogTable table;
+  std::vector<std::string> names;
+  std::map<std::string, PmonRound, std::less<>> rounds;  // by GPU
+  PmonProcesses processes;
+  LineCursor lines(text);
+  std::string blanks;  // the line without the commas of --format csv
+  while (lines.next()) {
+    blanks = lines.line();
+    std::replace(blanks.begin(), blanks.end(), ',', ' ');
+    const std::string_view line = trim(blanks);
+    if (line.starts_with('#')) {
+      const auto words = words_of(line.substr(1));
+      if (std::find(words.begin(), words.end(), "pid") == words.end()) continue;
+      names.clear();
+      for (const std::string_view word : words) names.push_back(lower(word));
+      continue;
+    }
+    const auto words = words_of(line);
+    if (names.empty() || words.size() < names.size()) continue;  // a command may have blanks
+    const auto cell = [&](std::string_view name) {
+      const auto at = std::find(names.begin(), names.end(), name);
+      return at == names.end() ? std::string_view() : words[static_cast<std::size_t>(at - names.begin())];
+    };
+    const std::string gpu(cell("gpu")), pid(cell("pid"));
+    if (!parse_number<int>(gpu)) continue;
+    std::string time(cell("time"));
+    if (const auto date = cell("date"); date.size() == 8)
+      time = fmt::format("{}-{}-{} {}", date.substr(0, 4), date.substr(4, 2), date.substr(6), time);
+    PmonRound& round = rounds[gpu];
+    const auto before = round.row.find("timestamp");
+    const bool same = time.empty() ? !round.pids.contains(pid) : before != round.row.end() && before->second == time;
+    if (!same) finish_round(round, table);
+    round.row["index"] = gpu;
+    if (!time.empty()) round.row["timestamp"] = time;
+    round.pids.insert(pid);
+    if (parse_number<std::int64_t>(pid)) {
+      PmonProcess& process = processes[pid];
+      process.command = cell("command");
+      OnGpu& on = process.gpus[gpu];
+      on.computes |= cell("type").starts_with('C');
+      if (on.shares.empty()) on.since = cell("time");
+      on.until = cell("time");
+      on.shares.emplace_back(round.number, parse_number<double>(cell("sm")).value_or(0));
+    }
+    for (const auto& [name, column] : kPmonColumns) {
+      const auto value = parse_number<double>(cell(name));
+      // "-" where nothing was sampled: of the SMs and the memory that is a process at rest, or none.
+      const bool at_rest = cell(name) == "-" && (name == "sm" || name == "mem");
+      if (value || at_rest) round.sums[name] += std::max(0.0, value.value_or(0));
+    }
+  }
+  for (auto& [gpu, round] : rounds) finish_round(round, table);
+  if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "nvidia-smi pmon -o DT");
+  if (std::find(names.begin(), names.end(), "sm") == names.end())
+    return fail(Errc::kInvalidInput, "processes and their memory, as of pmon -s m, and nothing that the GPU did",
+                "nvidia-smi pmon -s um -o DT > pmon.log");
+  if (std::string words = processes_words(processes, rounds.size() > 1); !words.empty())
+    table.extra["processes"] = std::move(words);
+  if (std::string words = newcomer_words(processes); !words.empty()) table.extra["newcomer"] = std::move(words);
+  return table;
+}
+
+}  // namespace headroom
