@@ -16,12 +16,9 @@
 namespace headroom {
 namespace {
 
-using testing::cell;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
-using testing::RecordingBuilder;
 
 TEST(LogClocks, ACapBelowTheLimitOnACoolGpuIsNotToldToCoolOrToRaiseIt) {
   const auto advice = [](double watts, double heat) {

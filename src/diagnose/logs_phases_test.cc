@@ -16,12 +16,9 @@
 namespace headroom {
 namespace {
 
-using testing::cell;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
-using testing::RecordingBuilder;
 
 TEST(LogPhases, KernelsThatOnlyWaitAreNoHealthyJob) {
   const auto rank = [](double t) { return t <= 100 ? LogRow{1.0, 0.4, 350, 12e9} : LogRow{1.0, 0, 82, 12e9}; };

@@ -16,12 +16,10 @@
 namespace headroom {
 namespace {
 
-using testing::cell;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using testing::RecordingBuilder;
 
 TEST(Logs, WhatNoReadingCoversIsNeitherIdleNorBusyAndBoundsNothing) {
   const Explanation e = explain(log_of_gpus({[](double t) {

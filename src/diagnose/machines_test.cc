@@ -16,7 +16,6 @@
 namespace headroom {
 namespace {
 
-using testing::cell;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

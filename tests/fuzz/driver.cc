@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer: every file of the corpus folder, prefixes of it spread over its length, and a fixed
-// number of mutations of each, so that corpora are an ordinary test. The seed is the same every time, or
+// Runs a fuzz target without libFuzzer: every file of the corpus folder, prefixes of it spread over its length, and a
+// fixed number of mutations of each, so that corpora are an ordinary test. The seed is the same every time, or
 // HEADROOM_FUZZ_SEED; it is printed first.
 #include <algorithm>
 #include <array>
