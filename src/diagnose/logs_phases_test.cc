@@ -167,6 +167,26 @@ TEST(LogPhases, AReadingThatIsALittleAboveIdleDoesNotEndAnIdlePhase) {
   EXPECT_THAT(with(0.01), HasSubstr("10 times, every 40.0 s"));
 }
 
+TEST(LogPhases, StallsOfUnevenLengthAreALoadersBeforeTheyAreAValidations) {
+  const auto with = [](double least, double most) {
+    return explain(log_of_gpus({[=](double t) {
+                                 const double round = std::floor(t / 35),
+                                              length = least + (most - least) * std::fmod(round * 0.618, 1);
+                                 return working(t - 35 * round < length ? 0.0 : 0.95);
+                               }},
+                               1500));
+  };
+  const Explanation uneven = with(3, 15), even = with(9, 9);
+  const Finding* finding = find(uneven, Cause::kBurstyInput);
+  ASSERT_TRUE(finding && finding->candidates.size() > 4);
+  EXPECT_EQ(finding->candidates[0], Cause::kBurstyInput);
+  EXPECT_EQ(finding->candidates[1], Cause::kSlowStorage);
+  EXPECT_THAT(everything(uneven), HasSubstr("these phases last from 4.0 s to 15.0 s"));
+  ASSERT_TRUE(find(even, Cause::kValidation));
+  EXPECT_EQ(find(even, Cause::kValidation)->candidates.front(), Cause::kValidation);
+  EXPECT_THAT(everything(even), Not(HasSubstr("these phases last")));
+}
+
 TEST(LogPhases, LongWaitsThatRecurAreNoPatternAndMayBeALoader) {
   const auto with = [](double idle) {
     return explain(log_of_gpus({[=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }}, 400));

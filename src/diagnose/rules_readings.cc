@@ -175,6 +175,27 @@ bool is_regular(const Analysis& a, std::size_t device) {
   });
 }
 
+// How long its idle phases last, where that differs from one to the next by a quarter and more, and by more than what
+// readings leave open: nine tenths of them lie in between.
+std::optional<std::pair<Nanos, Nanos>> uneven_lengths(const Analysis& a, const Claims& claims, std::size_t device) {
+  constexpr std::size_t kEnough = 10;
+  constexpr double kUneven = 0.25;  // standard deviation over mean
+  std::vector<Nanos> lengths;
+  for (std::size_t i = 0; i < a.phases.size(); ++i)
+    if (a.phases[i].device == device && a.phases[i].name == "idle")
+      for (const Window& time : claimed_times(claims, a, i)) lengths.push_back(time.length());
+  if (lengths.size() < kEnough) return std::nullopt;
+  const auto count = static_cast<double>(lengths.size());
+  double sum = 0, squares = 0;
+  for (const Nanos length : lengths) sum += seconds(length), squares += seconds(length) * seconds(length);
+  const double mean = sum / count;
+  if (squares / count - mean * mean < kUneven * kUneven * mean * mean) return std::nullopt;
+  std::sort(lengths.begin(), lengths.end());
+  const std::size_t edge = lengths.size() / 20;
+  const std::pair most(lengths[edge], lengths[lengths.size() - 1 - edge]);
+  return most.second - most.first > 2 * a.meta.interval ? std::optional(most) : std::nullopt;
+}
+
 // Whether more than half of its memory was never in use.
 bool mostly_free(const Analysis& a, std::size_t device) {
   const auto total = a.devices[device].device.memory_total_bytes;
@@ -361,6 +382,20 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       finding.told_apart_from.push_back("a loader too slow for every step: in its busiest phase the GPU hardly waits");
     else
       finding.candidates.push_back(Cause::kInputTooFewWorkers);
+    if (const auto uneven = uneven_lengths(a, finding.claims, device)) {
+      const auto takes_the_same = [](Cause cause) {
+        return cause == Cause::kValidation || cause == Cause::kEpochEndHostWork || cause == Cause::kCheckpointSync;
+      };
+      std::stable_partition(finding.candidates.begin(), finding.candidates.end(), [](Cause cause) {
+        return cause == Cause::kInputTooFewWorkers || cause == Cause::kBurstyInput || cause == Cause::kSlowStorage;
+      });
+      std::stable_partition(finding.candidates.begin(), finding.candidates.end(),
+                            [&](Cause cause) { return !takes_the_same(cause); });
+      finding.evidence.push_back(
+          fmt::format("these phases last from {} to {}: as a rule validation and checkpoints take much the same time "
+                      "each time",
+                      human_duration(uneven->first), human_duration(uneven->second)));
+    }
     if (!is_regular(a, device)) {  // as people type and requests come
       std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
       finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);

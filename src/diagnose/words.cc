@@ -99,8 +99,8 @@ std::vector<Nanos> lengths_in(const std::vector<Window>& windows, const Claims& 
   return lengths;
 }
 
-// The times of a phase that are idle for what is claimed: the start of a job is a time of the idle phase, too, and a
-// finding about its pauses claims nothing of it. Empty where the phase as a whole is idle for something else.
+}  // namespace
+
 std::vector<Window> claimed_times(const Claims& claims, const Analysis& a, std::size_t phase) {
   Claims all, idle;
   const auto in_it = [&](const Slice& slice) { return slice.phase == static_cast<std::int32_t>(phase); };
@@ -119,8 +119,6 @@ std::vector<Window> claimed_times(const Claims& claims, const Analysis& a, std::
     if (covered(of_both[i], of_idle[i])) claimed.push_back(times[i]);
   return claimed;
 }
-
-}  // namespace
 
 bool recurs(const Analysis& a, std::int32_t number) {
   if (!a.is_pause(number)) return false;

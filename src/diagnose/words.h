@@ -24,6 +24,9 @@ namespace headroom::diagnose {
 // Whether a slice or an entry of this phase lies where its device's work pauses again and again: a phase that came once
 // is none that recurs, and weaker ones that differ by little are noise in one level of work.
 [[nodiscard]] bool recurs(const Analysis& a, std::int32_t phase);
+// The times of a phase that are idle for what is claimed: the start of a job is a time of the idle phase, too, and a
+// finding about its pauses claims nothing of it. Empty where the phase as a whole is idle for something else.
+[[nodiscard]] std::vector<Window> claimed_times(const Claims& claims, const Analysis& a, std::size_t phase);
 // "GPU 0 is idle for 1:00 at a time, 3 times, every 7:00" for every device with an idle phase that recurs and whose
 // idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were. Times of
 // it that are claimed less, such as the start of the job, are not counted; one alone recurs not.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/names.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -405,6 +406,24 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
       column.unit.empty())
     return std::nullopt;
   return column;
+}
+
+std::string header_as_utf8(std::string_view header) {
+  std::string text;
+  for (std::size_t at = 0; at < header.size();) {
+    const std::size_t length = utf8_length(header.substr(at));
+    const auto byte = static_cast<unsigned char>(header[at]);
+    if (length > 0) {
+      text += header.substr(at, length);
+    } else if (byte >= 0xa0) {  // from here on its codes are Unicode's
+      text += static_cast<char>(0xc0 | (byte >> 6));
+      text += static_cast<char>(0x80 | (byte & 0x3f));
+    } else {
+      text += '?';
+    }
+    at += std::max<std::size_t>(1, length);
+  }
+  return text;
 }
 
 }  // namespace headroom

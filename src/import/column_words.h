@@ -35,6 +35,9 @@ inline constexpr std::size_t kLongestHeader = 512;
 // the encoding of its letters.
 [[nodiscard]] std::string in_english(std::string_view header);
 
+// A header as UTF-8: bytes that are none are Windows-1252, as HWiNFO writes its "[°C]".
+[[nodiscard]] std::string header_as_utf8(std::string_view header);
+
 // A header that is a series of Prometheus with its labels, as Grafana's panels write it: NAME{gpu="0", …}; quotes may
 // be doubled.
 struct Series {

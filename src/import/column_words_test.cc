@@ -73,6 +73,15 @@ TEST(ColumnWords, Times) {
   EXPECT_EQ(read_as("epoch"), "timestamp") << "which a number of an epoch is not: see the tests of whole tables";
 }
 
+TEST(ColumnWords, AHeaderIsToldAsUtf8WhateverItWas) {
+  EXPECT_EQ(header_as_utf8("GPU Temperature [\xb0"
+                           "C]"),
+            "GPU Temperature [\xc2\xb0"
+            "C]");
+  EXPECT_EQ(header_as_utf8("M\xe9moire \x80"), "M\xc3\xa9moire ?");
+  EXPECT_EQ(header_as_utf8("M\xc3\xa9moire 显存"), "M\xc3\xa9moire 显存");
+}
+
 TEST(ColumnWords, OtherLanguagesWhateverTheirEncoding) {
   EXPECT_EQ(read_as("M\xc3\xa9moire utilis\xc3\xa9"
                     "e (Mo)"),

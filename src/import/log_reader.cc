@@ -109,7 +109,8 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   std::string not_kept;
   std::int64_t dropped = 0;
   const auto drop = [&](std::string_view name) {
-    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ", name == kEpochNumber ? "epoch" : shorten(trim(name)));
+    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ",
+                            name == kEpochNumber ? "epoch" : header_as_utf8(shorten(trim(name))));
     ++dropped;
   };
   builder_.data().of_processes |= std::any_of(names.begin(), names.end(), names_processes);

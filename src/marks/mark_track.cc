@@ -302,21 +302,22 @@ void MarkTrack::write_counts(Nanos now, bool last, RecordingSink& sink) {
 }
 
 void MarkTrack::set_metric(LastMetric& metric, double value) const {
-  metric.last = {.value = value, .at = last_, .fresh = true};
+  metric.last = {.value = value, .at = last_, .fresh = true, .nth = metric.last.nth + 1};
   if (std::isnan(value)) return;
+  if (!metric.first) metric.first = metric.last;
   if (!metric.lowest || value < metric.lowest->value) metric.lowest = metric.last;
   if (!metric.highest || value > metric.highest->value) metric.highest = metric.last;
 }
 
 void MarkTrack::write_metric(const std::string& name, LastMetric& metric, RecordingSink& sink) {
   std::vector<MetricValue> fresh;
-  for (std::optional<MetricValue>* extreme : {&metric.lowest, &metric.highest})
-    if (*extreme && std::exchange((*extreme)->fresh, false)) fresh.push_back(**extreme);
+  for (std::optional<MetricValue>* one : {&metric.first, &metric.lowest, &metric.highest})
+    if (*one && std::exchange((*one)->fresh, false)) fresh.push_back(**one);
   fresh.push_back(metric.last);
   metric.last.fresh = false;
-  std::stable_sort(fresh.begin(), fresh.end(), [](const auto& x, const auto& y) { return x.at < y.at; });
+  std::sort(fresh.begin(), fresh.end(), [](const auto& x, const auto& y) { return x.nth < y.nth; });
   for (std::size_t i = 0; i < fresh.size(); ++i)
-    if (i == 0 || fresh[i].at != fresh[i - 1].at || fresh[i].value != fresh[i - 1].value)
+    if (i == 0 || fresh[i].nth != fresh[i - 1].nth)
       sink.add_event(to_event(events::MetricValue{name, fresh[i].value}, fresh[i].at, id(sink)));
 }
 

@@ -77,11 +77,12 @@ class MarkTrack {
   struct MetricValue {
     double value = 0;
     Nanos at = 0;
-    bool fresh = false;  // not written
+    bool fresh = false;    // not written
+    std::int64_t nth = 0;  // of the metric's values: several may come in one instant
   };
   struct LastMetric {
     MetricValue last;
-    std::optional<MetricValue> lowest, highest;  // so far
+    std::optional<MetricValue> first, lowest, highest;  // so far
     std::optional<Nanos> written;
   };
   struct LastParameter {

@@ -400,6 +400,14 @@ TEST_F(Marks, TheBestOfAMetricIsKeptThoughItsCurveIsThinned) {
   EXPECT_EQ(values, (std::vector<double>{0.50, 0.30, 0.60}));
 }
 
+TEST_F(Marks, ValuesOfOneInstantStayInTheirOrder) {
+  for (const double value : {0.6, 0.9, 0.5, 0.2}) mark(Mark::Kind::kMetric, 100, "loss", value);
+  finish(9000);
+  std::vector<double> values;
+  for (const Event& event : sink_.recording().events) values.push_back(of_event<events::MetricValue>(event)->value);
+  EXPECT_EQ(values, (std::vector<double>{0.6, 0.9, 0.2})) << "what a pipe held until the job ended";
+}
+
 TEST_F(Marks, AMetricAndAParameterAreOfWhenTheyWereSaid) {
   mark(Mark::Kind::kMetric, 100, "loss", 0.5);
   mark(Mark::Kind::kParameter, 200, "lr", 0, "0.1");

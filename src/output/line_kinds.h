@@ -91,6 +91,10 @@ inline constexpr std::array kLineRules{
     LineRule{LineKind::kTrainerRow, R"(^\{['"][\w/.-]+['"]: .*['"](?:epoch|learning_rate|\w+_runtime)['"]: .*\}$)",
              "{'loss': 0.34, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 1.2}", "Hugging Face Trainer"},
     LineRule{
+        LineKind::kTrainerRow,
+        R"((?i)^\{[^{}]*"[\w/.-]*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)[\w/.-]*": *"?[-+]?\d[^{}]*\}$)",
+        "{\"step\": 120, \"loss\": 0.34, \"val_acc\": 0.61}", "many scripts"},
+    LineRule{
         LineKind::kTrainerFact,
         R"(^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size \(w\. parallel, distributed & accumulation\)|Gradient Accumulation steps|Total optimization steps|Number of trainable parameters) = ([\d,]+)$)",
         "  Total train batch size (w. parallel, distributed & accumulation) = 64", "Hugging Face Trainer"},
@@ -144,7 +148,7 @@ inline constexpr std::array kLineRules{
     // Alone on its line, with others at most.
     LineRule{
         LineKind::kMetrics,
-        R"((?i)^[-=*#>\s]*(?:(?:[a-z]\w*[ _/-]){0,2}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)\s*[:=]\s*[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)+$)",
+        R"((?i)^[-=*#>\s]*(?:(?:[a-z]\w*[ _/-]){0,2}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)(?:\s*[:=]\s*|\s+)[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)+$)",
         "Train Loss: 0.34, Train Acc: 91.2%", "many scripts"},
 };
 

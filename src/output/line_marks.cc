@@ -47,6 +47,24 @@ std::optional<double> figure(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+// Where a training is, and no metric of it.
+bool is_place(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kPlaces{"epoch", "step", "global_step", "iteration", "iter", "batch"};
+  return std::find(kPlaces.begin(), kPlaces.end(), name) != kPlaces.end();
+}
+
+// A name behind the end of a sentence: of "done val_auc" "val_auc".
+std::string without_sentence(const std::string& name) {
+  constexpr std::array<std::string_view, 14> kEnds{"done",  "finished", "completed", "complete", "ended",
+                                                   "with",  "and",      "is",        "the",      "at",
+                                                   "after", "for",      "saved",     "has"};
+  std::size_t begin = 0;
+  for (std::size_t at = 0, blank = 0; (blank = name.find(' ', at)) != std::string::npos; at = blank + 1)
+    if (std::find(kEnds.begin(), kEnds.end(), std::string_view(name).substr(at, blank - at)) != kEnds.end())
+      begin = blank + 1;
+  return name.substr(begin);
+}
+
 }  // namespace
 
 LineMarks::LineMarks(const std::vector<LogPattern>& patterns, Seen seen) : seen_(seen) {
@@ -238,7 +256,7 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
     if (const auto number = figure({value.data(), value.size()})) {
       std::string called(name.data(), name.size());
       if (form == Form::kWords) {  // "Train Loss" is the train_loss of others
-        called = lower(called);
+        called = without_sentence(lower(called));
         std::replace_if(
             called.begin(), called.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
       }
@@ -369,10 +387,10 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
   }
 }
 
-// {'loss': 0.34, 'learning_rate': 5e-05, 'epoch': 1.2} of a training, {'eval_loss': …} after an evaluation,
+// {'loss': 0.34, 'learning_rate': 5e-05, 'epoch': 1.2} of a training, or as JSON, {'eval_loss': …} after an evaluation,
 // {'train_runtime': …} after all; numbers may stand in quotes.
 void LineMarks::take_row(std::string_view line) {
-  static const RE2 pair(R"(['"]([\w/.-]{1,64})['"]: ['"]?([-+]?[\d.]+(?:[eE][-+]?\d+)?)['"]?[,}])");
+  static const RE2 pair(R"(['"]([\w/.-]{1,64})['"]: *['"]?([-+]?[\d.]+(?:[eE][-+]?\d+)?)['"]?[,}])");
   bool evaluated = false, trained = false, learning_rate = false;
   re2::StringPiece rest(line.data(), line.size()), name, value;
   while (RE2::FindAndConsume(&rest, pair, &name, &value)) {
@@ -380,7 +398,7 @@ void LineMarks::take_row(std::string_view line) {
     evaluated = evaluated || key.starts_with("eval_");
     trained = trained || key == "train_runtime";
     learning_rate = learning_rate || key == "learning_rate";
-    if (const auto number = figure({value.data(), value.size()})) metric(key, *number);
+    if (const auto number = figure({value.data(), value.size()}); number && !is_place(key)) metric(key, *number);
   }
   trainer_ = trainer_ || learning_rate;
   if (trained) {

@@ -14,6 +14,22 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+TEST(LineMarks, MetricsOfJsonLinesAndOfSentences) {
+  Said json;
+  json.print(
+      "{\"epoch\": 1, \"step\": 120, \"loss\": 0.8, \"val/acc\": \"0.61\", \"lr\": "
+      "1e-4}\n{\"loss\":0.7,\"val_acc\":0.62}\n");
+  EXPECT_EQ(json.metrics,
+            (std::map<std::string, double>{{"loss", 0.7}, {"val/acc", 0.61}, {"val_acc", 0.62}, {"lr", 1e-4}}));
+  Said own;
+  own.print("{\"headroom\": {\"params\": {\"lr\": 0.1}, \"metrics\": {\"auc\": 0.93}}}\n{\"lr\": 0.1, \"depth\": 6}\n");
+  EXPECT_THAT(own.metrics, IsEmpty()) << "another form, and parameters";
+  Said words;
+  words.print("loss=0.9, val_acc 0.4\nfold 12 done val_auc=0.820\nTrain Loss: 0.34\n");
+  EXPECT_EQ(words.metrics,
+            (std::map<std::string, double>{{"loss", 0.9}, {"val_acc", 0.4}, {"val_auc", 0.82}, {"train_loss", 0.34}}));
+}
+
 TEST(LineMarks, LightningsBarsTellTrainingFromValidation) {
   Said said;
   said.print("\rSanity Checking: |          | 0/? [00:00<?, ?it/s]");

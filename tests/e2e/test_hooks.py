@@ -373,7 +373,7 @@ def test_a_look_that_dies_harms_nothing_and_the_end_tells_all(tmp_path):
     def at_work():
         assert process.poll() is None, "no look was ever taken"
         pid = watcher()
-        return pid if pid and os.getpriority(os.PRIO_PROCESS, pid) == 19 else None  # which it gives itself
+        return pid if pid and os.getpriority(os.PRIO_PROCESS, pid) == 10 else None  # which it gives itself
     os.kill(wait_until(at_work, "a look"), signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
