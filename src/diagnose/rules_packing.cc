@@ -191,7 +191,7 @@ std::vector<Finding> under_packing(const Analysis& a) {
   if (beside_others / std::max(1.0, held.concurrency()) < a.limits[Threshold::kPackedGain]) return {};
   Finding finding;
   finding.cause = Cause::kUnderPacking;
-  finding.title = "Tasks waited while the GPUs that others held were mostly idle";
+  finding.title = "Tasks waited while the GPUs that other tasks held were mostly idle";
   finding.claims = held.claims;
   finding.confidence = room.by_memory && room.by_cores ? Confidence::kHigh : Confidence::kMedium;
   finding.tiers = "NPS";

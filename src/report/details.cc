@@ -127,17 +127,18 @@ bool some_are_lost(const Explanation& e, const std::set<std::string>& ways) {
 std::string phases_title(const Explanation& e) {
   std::set<std::string> ways;
   for (const Phase& phase : e.phases) ways.insert(phase.named_by);
-  const std::string least = some_are_lost(e, ways) ? " (so many times at least)" : "";
+  constexpr const char* kAtLeast = " (at least so often: some may not have been seen)";
+  const std::string least = some_are_lost(e, ways) ? kAtLeast : "";
   if (ways.size() != 1)
-    return ways.contains("stacks") && least.empty() ? "Phases (those by samples of stacks: so many times at least)"
+    return ways.contains("stacks") && least.empty() ? "Phases (those by samples of stacks at least so often)"
                                                     : "Phases" + least;
   const std::string& way = *ways.begin();
   if (way == "marks") return "Phases, as marks in the job's code name them" + least;
   if (way == "trace") return "Phases, as the annotations in the trace name them" + least;
   if (way == "nvtx") return "Phases, as the job's NVTX ranges name them" + least;
-  if (way == "output") return "Phases, as the job's output names them" + least;
+  if (way == "output") return "Phases, as the job's output tells them" + least;
   if (way == "table") return "Phases, as the log names them";
-  if (way == "stacks") return "Phases, by samples of the job's Python stacks (so many times at least)";
+  if (way == "stacks") return std::string("Phases, by samples of the job's Python stacks") + kAtLeast;
   return "Phases by utilisation";
 }
 

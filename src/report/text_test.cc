@@ -105,7 +105,7 @@ TEST(Report, PhasesAreCountedExactlyWhereNothingOfThemWasLost) {
     e.losses = {{.what = std::string(info(lost).name), .count = count}};
     return phases_title(e);
   };
-  const auto least = HasSubstr("so many times at least");
+  const auto least = HasSubstr("at least so often");
   EXPECT_THAT(title("marks", LossKind::kMarkLost, 1), least);
   EXPECT_THAT(title("marks", LossKind::kMarkLost, 0), Not(least));
   EXPECT_THAT(title("marks", LossKind::kOutputLost, 1), Not(least)) << "nobody read them in the output";
