@@ -22,7 +22,7 @@ namespace {
 
 // The processes of a GPU in one round, together: each has a share of the time.
 struct PmonRound {
-  std::int64_t number = 0;
+  std::int32_t number = 0;
   LogTable::Row row;
   std::set<std::string, std::less<>> pids;
   std::map<std::string_view, double> sums;
@@ -46,8 +46,8 @@ void finish_round(PmonRound& round, LogTable& table) {
 // A process's shares of one GPU's SMs, in percent.
 struct OnGpu {
   bool computes = false;
-  std::string since, until;                             // its first and its last time, as the log writes them
-  std::vector<std::pair<std::int64_t, double>> shares;  // by round of this GPU
+  std::string since, until;                            // its first and its last time, as the log writes them
+  std::vector<std::pair<std::int32_t, float>> shares;  // by round of this GPU
 };
 
 // What a log of processes says of one of them.
@@ -58,14 +58,15 @@ struct PmonProcess {
 
 using PmonProcesses = std::map<std::string, PmonProcess, std::less<>>;
 
+constexpr std::size_t kFewest = 10;  // readings that tell a mean
+
 // Mean of the shares of rounds from `begin` to before `end`; nothing of a few.
-std::optional<double> mean_share(const OnGpu& on, std::int64_t begin, std::int64_t end) {
-  constexpr int kFewest = 10;
+std::optional<double> mean_share(const OnGpu& on, std::int32_t begin, std::int32_t end) {
   double sum = 0;
-  int count = 0;
+  std::size_t count = 0;
   for (const auto& [round, share] : on.shares)
-    if (round >= begin && round < end) sum += share, ++count;
-  return count >= kFewest ? std::optional(sum / count) : std::nullopt;
+    if (round >= begin && round < end) sum += static_cast<double>(share), ++count;
+  return count >= kFewest ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
 }
 
 // "4101 python 25 %, 4177 python 25 %": the busiest first, where there are several; "" of one. Of several GPUs with
@@ -80,7 +81,7 @@ std::string processes_words(const PmonProcesses& processes, bool several_gpus) {
     for (const auto& [gpu, on] : process.gpus) {
       names.push_back(gpu);
       count += on.shares.size();
-      for (const auto& [round, share] : on.shares) sum += share;
+      for (const auto& [round, share] : on.shares) sum += static_cast<double>(share);
     }
     const double mean = sum / static_cast<double>(std::max<std::size_t>(1, count));
     const std::string gpus = several_gpus ? fmt::format(" (GPU {})", fmt::join(names, ", ")) : "";
@@ -93,23 +94,42 @@ std::string processes_words(const PmonProcesses& processes, bool several_gpus) {
   return means.size() > 1 ? words : "";
 }
 
+// A process on a GPU, for what is told of it.
+struct Use {
+  std::string_view pid, command;
+  const OnGpu* on = nullptr;
+};
+
+// The processes of each GPU that were seen most often: of thousands of short ones nothing is told.
+std::map<std::string_view, std::vector<Use>> longest_uses(const PmonProcesses& processes) {
+  constexpr std::size_t kMost = 32;
+  std::map<std::string_view, std::vector<Use>> by_gpu;
+  for (const auto& [pid, process] : processes)
+    for (const auto& [gpu, on] : process.gpus)
+      if (on.shares.size() >= kFewest) by_gpu[gpu].push_back({.pid = pid, .command = process.command, .on = &on});
+  for (auto& [gpu, uses] : by_gpu) {
+    std::stable_sort(uses.begin(), uses.end(),
+                     [](const Use& x, const Use& y) { return x.on->shares.size() > y.on->shares.size(); });
+    uses.resize(std::min(uses.size(), kMost));
+  }
+  return by_gpu;
+}
+
 // A process that came to a GPU on which another had clearly more of the SMs before than while both were there.
 std::string newcomer_words(const PmonProcesses& processes) {
   constexpr double kMuch = 20, kLess = 0.8;  // percent of the SMs; of what it had before
-  for (const auto& [pid, process] : processes)
-    for (const auto& [gpu, on] : process.gpus) {
-      if (!on.computes || on.shares.empty()) continue;
-      const std::int64_t begin = on.shares.front().first, end = on.shares.back().first + 1;
-      for (const auto& [other_pid, other] : processes) {
-        const auto there = other.gpus.find(gpu);
-        if (other_pid == pid || there == other.gpus.end()) continue;
-        const auto before = mean_share(there->second, 0, begin), meanwhile = mean_share(there->second, begin, end);
-        if (!before || !meanwhile || !mean_share(on, begin, end) || *before < kMuch || *meanwhile > kLess * *before)
-          continue;
-        const std::string when = on.since.empty() ? "" : fmt::format(" from {} to {}", on.since, on.until);
+  for (const auto& [gpu, uses] : longest_uses(processes))
+    for (const Use& newcomer : uses) {
+      if (!newcomer.on->computes) continue;
+      const std::int32_t begin = newcomer.on->shares.front().first, end = newcomer.on->shares.back().first + 1;
+      for (const Use& other : uses) {
+        const auto before = mean_share(*other.on, 0, begin), meanwhile = mean_share(*other.on, begin, end);
+        if (!before || !meanwhile || *before < kMuch || *meanwhile > kLess * *before) continue;
+        const std::string when =
+            newcomer.on->since.empty() ? "" : fmt::format(" from {} to {}", newcomer.on->since, newcomer.on->until);
         return fmt::format(
-            "{} {} was on GPU {}{}, too: {} {} had {:.0f} % of its SMs in that time, and {:.0f} % before", pid,
-            process.command, gpu, when, other_pid, other.command, *meanwhile, *before);
+            "{} {} was on GPU {}{}, too: {} {} had {:.0f} % of its SMs in that time, and {:.0f} % before", newcomer.pid,
+            newcomer.command, gpu, when, other.pid, other.command, *meanwhile, *before);
       }
     }
   return "";
@@ -162,7 +182,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
       on.computes |= cell("type").starts_with('C');
       if (on.shares.empty()) on.since = cell("time");
       on.until = cell("time");
-      on.shares.emplace_back(round.number, parse_number<double>(cell("sm")).value_or(0));
+      on.shares.emplace_back(round.number, static_cast<float>(parse_number<double>(cell("sm")).value_or(0)));
     }
     for (const auto& [name, column] : kPmonColumns) {
       const auto value = parse_number<double>(cell(name));
