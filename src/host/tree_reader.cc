@@ -63,6 +63,7 @@ TreeReader::TreeReader(TreeOptions options)
       nested_pid_namespace_(options_.root.empty() && in_nested_pid_namespace()),
       watch_requests_(options_.pids) {
   if (options_.recorder_pid != 0) excluded_.push_back(options_.recorder_pid);
+  if (const auto own = proc_.read("self/cmdline")) own_command_ = command_line(*own);
 }
 
 void TreeReader::watch(std::int64_t pid) {
@@ -186,12 +187,19 @@ std::optional<bool> TreeReader::has_marker(std::int64_t pid) {
   return find_environment(*text, marker.substr(0, equals)) == marker.substr(equals + 1);
 }
 
+// Between fork and exec a child of ours shows our own command line, with what we were told in it.
+ProcessFacts TreeReader::facts_of(std::int64_t pid, Environment environment) {
+  ProcessFacts facts = read_process_facts(proc_, kernel_, users_, pid, environment);
+  if (facts.process.cmdline == own_command_) facts.process.cmdline.clear();
+  return facts;
+}
+
 bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink) {
   const Nanos start = candidate.start_ticks * kernel_.ns_per_tick;
   const bool young = at - start < kYoung;
   // Between fork and exec a process still shows its parent's environment, and what a recording holds cannot be unsaid.
   const auto environment = kernel_.cpu_clocks && at - start < kJustForked ? Environment::kSkip : Environment::kRead;
-  ProcessFacts facts = read_process_facts(proc_, kernel_, users_, candidate.pid, environment);
+  ProcessFacts facts = facts_of(candidate.pid, environment);
   if (facts.unreadable || facts.thread || facts.kernel_thread || facts.process.start != start) return false;
   facts.process.in_job = true;
   const bool keep_open = kept_open_ + kFilesPerProbe <= options_.most_open_files;
@@ -255,7 +263,7 @@ void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
   const bool renamed = member.probe.comm() != member.comm && member.looks < kMostLooks;
   if ((!due && !renamed) || fact_looks_left_ <= 0) return;
   --fact_looks_left_;
-  ProcessFacts facts = read_process_facts(proc_, kernel_, users_, member.probe.pid(), Environment::kRead);
+  ProcessFacts facts = facts_of(member.probe.pid(), Environment::kRead);
   if (facts.unreadable) return;
   count_environment_denial(facts, member, sink);
   ++member.looks;
@@ -334,14 +342,14 @@ bool TreeReader::descends_from_member(std::int64_t ppid) {
 
 std::optional<Process> TreeReader::describe(std::int64_t pid) {
   if (options_.driver_names_host_pids && nested_pid_namespace_) return std::nullopt;
-  ProcessFacts facts = read_process_facts(proc_, kernel_, users_, pid, Environment::kRead);
+  ProcessFacts facts = facts_of(pid, Environment::kRead);
   if (facts.unreadable || facts.kernel_thread) {
     // Not a number of ours: perhaps what a process of the job is called inside its container.
     const auto inner = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
       return member.inner_pids.size() > 1 && holds(member.inner_pids, pid);
     });
     if (inner == members_.end()) return std::nullopt;
-    facts = read_process_facts(proc_, kernel_, users_, inner->probe.pid(), Environment::kRead);
+    facts = facts_of(inner->probe.pid(), Environment::kRead);
     if (facts.unreadable) return std::nullopt;
   }
   Member* member = find(facts.process.pid);

@@ -104,6 +104,7 @@ class TreeReader final : public Reader {
   void look_again(Member& member, Nanos at, RecordingSink& sink);
   void look_for_gpu_files(Member& member, Nanos least, Nanos at, RecordingSink& sink);
   void read_wait(Member& member, Nanos at, RecordingSink& sink);
+  [[nodiscard]] ProcessFacts facts_of(std::int64_t pid, Environment environment);
   static void count_environment_denial(const ProcessFacts& facts, Member& member, RecordingSink& sink);
   void end(Member& member, Nanos at, RecordingSink& sink);
   void announce_exit_code(const std::string& key, int code, RecordingSink& sink);
@@ -111,6 +112,7 @@ class TreeReader final : public Reader {
 
   TreeOptions options_;
   ProcDir proc_;
+  std::string own_command_;
   KernelFacts kernel_;
   UserNames users_;
   WaitReader wait_reader_;

@@ -367,6 +367,26 @@ TEST_F(LiveTree, TheEnvironmentIsTheOneTheProgramWasStartedWith) {
   EXPECT_LE(std::abs(boottime_now() - process.start), 20 * kSecond);
 }
 
+TEST_F(LiveTree, BeforeAProcessExecutesItHasNoCommandLineOfOurs) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ForkedJob job([&] {
+    char go = 0;
+    (void)!::read(ends[0], &go, 1);
+    ::execl("/bin/sleep", "sleep", "60", nullptr);
+  });
+  TreeReader tree(options(job));
+  const auto command = [&] {
+    const Source* source = source_of(job.pid());
+    return source ? std::optional(process_of(*source).cmdline) : std::nullopt;
+  };
+  ASSERT_TRUE(read_until(tree, [&] { return command().has_value(); }));
+  EXPECT_EQ(command(), "") << "the words that this test was started with are not the job's";
+  EXPECT_EQ(::write(ends[1], "g", 1), 1);
+  EXPECT_TRUE(read_until(tree, [&] { return command() == "sleep 60"; }));
+  ::close(ends[0]), ::close(ends[1]);
+}
+
 TEST_F(LiveTree, AttachingFindsATreeThatRunsAlready) {
   ForkedJob job([] {
     if (::fork() == 0) sleep_for_long();
