@@ -188,7 +188,7 @@ TEST(Logs, ThePauseBetweenTwoJobsIsNeithersIdleTime) {
   ASSERT_TRUE(pause) << everything(two);
   EXPECT_THAT(pause->title, HasSubstr("The memory was given back, and taken again 3:01 later"));
   EXPECT_NEAR(seconds(pause->cost()), 0.95 * 180, 5);
-  EXPECT_THAT(everything(two), HasSubstr("GPU 0: 1431 MiB of its memory in use from"));
+  EXPECT_THAT(everything(two), HasSubstr("GPU 0: 1431 MiB of its memory in use on average from"));
   EXPECT_THAT(everything(two), HasSubstr("18.6 GiB before and 14.9 GiB after"));
   const Finding* rest = find(two, Cause::kInputTooFewWorkers);
   ASSERT_TRUE(rest && rest->gain);

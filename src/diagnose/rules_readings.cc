@@ -392,7 +392,8 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       std::stable_partition(finding.candidates.begin(), finding.candidates.end(),
                             [&](Cause cause) { return !takes_the_same(cause); });
       finding.evidence.push_back(
-          fmt::format("these phases last from {} to {}: as a rule validation and checkpoints take much the same time "
+          fmt::format("nine of ten of these phases last from {} to {}: as a rule validation and checkpoints take much "
+                      "the same time "
                       "each time",
                       human_duration(uneven->first), human_duration(uneven->second)));
     }
@@ -510,10 +511,10 @@ std::vector<Finding> between_jobs(const Analysis& a) {
     longest = std::max(longest, length(most));
     times = std::max(times, pauses.size());
     const auto memory = [](double bytes) { return human_bytes(static_cast<std::int64_t>(bytes)); };
-    finding.evidence.push_back(
-        fmt::format("{}: {}{} of its memory in use from {} on, for {}, {} before and {} after", a.device_name(device),
-                    pauses.size() == 1 ? "" : fmt::format("{} pauses; in the longest ", pauses.size()), memory(most.in),
-                    a.when(most.time.begin), human_duration(length(most)), memory(most.before), memory(most.after)));
+    finding.evidence.push_back(fmt::format(
+        "{}: {}{} of its memory in use on average from {} on, for {}, {} before and {} after", a.device_name(device),
+        pauses.size() == 1 ? "" : fmt::format("{} pauses; in the longest ", pauses.size()), memory(most.in),
+        a.when(most.time.begin), human_duration(length(most)), memory(most.before), memory(most.after)));
   }
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;

@@ -181,6 +181,12 @@ TEST(Forms, ALogOfProcessesTellsWhoCameToAGpuAndWhoHadLessThen) {
   EXPECT_EQ(read->meta.extra.at("newcomer"),
             "4177 ipykernel was on GPU 0 from 10:00:30 to 10:00:49, too: 4101 python had 36 % of its SMs in that "
             "time, and 63 % before");
+  std::string odd = log(30, 36);
+  odd.replace(odd.find(" 63 "), 4, " nan ").replace(odd.find(" 63 "), 4, " 1e300 ");
+  const auto strange = import_log("odd.pmon", odd, {});
+  ASSERT_TRUE(strange) << strange.error().what;
+  EXPECT_THAT(strange->meta.extra.at("processes") + strange->meta.extra.at("newcomer"),
+              AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf")), HasSubstr("62 % before")));
   EXPECT_FALSE(import_log("equal.pmon", log(30, 60), {})->meta.extra.contains("newcomer")) << "hardly less";
   EXPECT_FALSE(import_log("short.pmon", log(45, 36), {})->meta.extra.contains("newcomer")) << "five readings";
   EXPECT_FALSE(import_log("never.pmon", log(10, 36), {})->meta.extra.contains("newcomer")) << "both from the first on";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -57,6 +58,11 @@ struct PmonProcess {
 };
 
 using PmonProcesses = std::map<std::string, PmonProcess, std::less<>>;
+
+float percent_of(std::string_view cell) {
+  const double value = parse_number<double>(cell).value_or(0);
+  return std::isfinite(value) ? static_cast<float>(std::clamp(value, 0.0, 100.0)) : 0;
+}
 
 constexpr std::size_t kFewest = 10;  // readings that tell a mean
 
@@ -182,7 +188,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
       on.computes |= cell("type").starts_with('C');
       if (on.shares.empty()) on.since = cell("time");
       on.until = cell("time");
-      on.shares.emplace_back(round.number, static_cast<float>(parse_number<double>(cell("sm")).value_or(0)));
+      on.shares.emplace_back(round.number, percent_of(cell("sm")));
     }
     for (const auto& [name, column] : kPmonColumns) {
       const auto value = parse_number<double>(cell(name));

@@ -92,7 +92,7 @@ inline constexpr std::array kLineRules{
              "{'loss': 0.34, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 1.2}", "Hugging Face Trainer"},
     LineRule{
         LineKind::kTrainerRow,
-        R"((?i)^\{[^{}]*"[\w/.-]*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)[\w/.-]*": *"?[-+]?\d[^{}]*\}$)",
+        R"((?i)^\{[^{}]*"[\w/.-]*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)(?:/\w+)?": *"?[-+]?\d[^{}]*\}$)",
         "{\"step\": 120, \"loss\": 0.34, \"val_acc\": 0.61}", "many scripts"},
     LineRule{
         LineKind::kTrainerFact,

@@ -22,7 +22,9 @@ TEST(LineMarks, MetricsOfJsonLinesAndOfSentences) {
   EXPECT_EQ(json.metrics,
             (std::map<std::string, double>{{"loss", 0.7}, {"val/acc", 0.61}, {"val_acc", 0.62}, {"lr", 1e-4}}));
   Said own;
-  own.print("{\"headroom\": {\"params\": {\"lr\": 0.1}, \"metrics\": {\"auc\": 0.93}}}\n{\"lr\": 0.1, \"depth\": 6}\n");
+  own.print(
+      "{\"headroom\": {\"params\": {\"lr\": 0.1}, \"metrics\": {\"auc\": 0.93}}}\n{\"lr\": 0.1, \"loss_weight\": 2, "
+      "\"acc_steps\": 6}\n");
   EXPECT_THAT(own.metrics, IsEmpty()) << "another form, and parameters";
   Said words;
   words.print("loss=0.9, val_acc 0.4\nfold 12 done val_auc=0.820\nTrain Loss: 0.34\n");
