@@ -183,6 +183,15 @@ std::optional<double> mean_then(const ClockLimits& sum, const Track& track, Metr
   return rows > 0 ? std::optional(total / rows) : std::nullopt;
 }
 
+void count_idle(ClockLimits& sum, const Track& track, const Window& window) {
+  const Column* reasons = track.find(Metric::kEventReasons);
+  for (std::size_t row = 0; reasons && row < track.at.size(); ++row) {
+    if (!reasons->has(row) || !window.holds(track.at[row])) continue;
+    ++sum.all;
+    if ((reasons->values[row] & kReasonGpuIdle) != 0) ++sum.idle;
+  }
+}
+
 }  // namespace
 
 ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, const Window& window,
@@ -190,6 +199,7 @@ ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, c
   ClockLimits sum;
   by_counters(sum, track, Slices(slices), window);
   by_looks(sum, track, Slices(slices), window, limits);
+  count_idle(sum, track, window);
   sum.recorded = sum.counted || track.find(Metric::kEventReasons) != nullptr;
   if (!sum.recorded) by_heat(sum, track, Slices(slices), window, limits);
   if (!sum.recorded && !sum.clock_before_mhz) by_fall(sum, track, Slices(slices), window, limits);

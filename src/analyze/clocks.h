@@ -20,6 +20,7 @@ struct LimitedTime {
 struct ClockLimits {
   bool recorded = false;                // its reasons were read at all
   std::int64_t looks = 0, limited = 0;  // at the reasons, with kernels running; and with one that lowers clocks
+  std::int64_t all = 0, idle = 0;       // looks at the reasons at any time; and where the driver called the GPU idle
   bool counted = false;                 // the driver counted the time under a limit: better than looks
   std::int64_t reasons = 0;             // all such reasons, kReason… of model/metric.h
   // Nobody read reasons, and clocks were lower at times: the clock that it had else, with kernels running.

@@ -12,7 +12,7 @@ namespace headroom::testing {
 // A recording of [0, length) as a profiler makes it: what the device was at, and what thread 1 of process 7 was at.
 struct Profile {
   using Rows = std::vector<std::pair<Nanos, std::vector<std::string>>>;  // at, in microseconds
-  Rows device, thread = {}, second_thread = {};
+  Rows device, thread = {}, second_thread = {}, second_device = {};
   std::int32_t kernels = 0;  // that begin in each row with a kernel
   Nanos length = 100;        // microseconds
 
@@ -23,24 +23,29 @@ struct Profile {
     meta.tiers = "C";
     meta.end = length * kMicrosecond;
     sink.set_meta(meta);
-    Device facts;
-    facts.uuid = "gpu0";
-    const SourceId gpu = sink.add_source({SourceKind::kGpu, "gpu0", kNoSource, to_attrs(facts)});
     Process process;
     process.pid = 7;
     process.in_job = true;
     const SourceId owner = sink.add_source({SourceKind::kProcess, "7/0", kNoSource, to_attrs(process)});
-    const SourceId context = sink.add_source(
-        {SourceKind::kGpuProcess, "gpu0/7/0", gpu, to_attrs(GpuContext{7, ContextKind::kCompute, Nanos{0}})});
-    sink.add_row(context, 0, {});
-    sink.add_row(context, meta.end, {});
-    put(sink, sink.add_source({SourceKind::kGpuWork, "gpu0", gpu, {}}), device, kernels);
+    add_device(sink, "gpu0", device);
+    if (!second_device.empty()) add_device(sink, "gpu1", second_device);
     put(sink, sink.add_source({SourceKind::kCallThread, "7/0/1", owner, {}}), thread);
     put(sink, sink.add_source({SourceKind::kCallThread, "7/0/2", owner, {}}), second_thread);
     return sink.take();
   }
 
  private:
+  void add_device(MemorySink& sink, const std::string& uuid, const Rows& rows) const {
+    Device facts;
+    facts.uuid = uuid;
+    facts.index = uuid.back() - '0';
+    const SourceId gpu = sink.add_source({SourceKind::kGpu, uuid, kNoSource, to_attrs(facts)});
+    const SourceId context = sink.add_source(
+        {SourceKind::kGpuProcess, uuid + "/7/0", gpu, to_attrs(GpuContext{7, ContextKind::kCompute, Nanos{0}})});
+    sink.add_row(context, 0, {});
+    sink.add_row(context, length * kMicrosecond, {});
+    put(sink, sink.add_source({SourceKind::kGpuWork, uuid, gpu, {}}), rows, kernels);
+  }
   static void put(MemorySink& sink, SourceId source, const Rows& rows, std::int32_t value = 0) {
     for (const auto& [at, names] : rows) {
       std::vector<TextId> texts;

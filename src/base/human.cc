@@ -13,7 +13,8 @@ namespace headroom {
 std::string human_duration(Nanos ns) {
   if (ns < 0) return "-" + human_duration(-std::max(ns, -std::numeric_limits<Nanos>::max()));
   if (ns == 0) return "0 s";
-  if (ns < 10 * kMicrosecond) return fmt::format("{} ns", ns);
+  if (ns < kMicrosecond) return fmt::format("{} ns", ns);
+  if (ns < 10 * kMicrosecond) return fmt::format("{:.1f} us", static_cast<double>(ns) / kMicrosecond);
   if (ns < kMillisecond) return fmt::format("{} us", ns / kMicrosecond);
   if (ns < 999'500'000) return fmt::format("{} ms", (ns + kMillisecond / 2) / kMillisecond);
   if (ns < 59'950'000'000) return fmt::format("{:.1f} s", seconds(ns));
@@ -26,9 +27,10 @@ std::string human_duration(Nanos ns) {
 
 std::string human_bytes(std::int64_t bytes) {
   constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  constexpr std::array kMost{1000.0, 1024.0, 9999.5, 9999.5, 9999.5};  // of MiB and more four digits, as nvidia-smi has
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (std::abs(value) >= 9999.5 / (unit == 0 ? 9.9995 : 1) && unit + 1 < kUnits.size()) {
+  while (unit < kMost.size() && std::abs(value) >= kMost[unit]) {
     value /= 1024;
     ++unit;
   }

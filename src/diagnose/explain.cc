@@ -278,6 +278,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   for (Finding& finding : findings) diagnose::shorten(finding.evidence);
   e.findings = diagnose::keep_the_law(a, std::move(findings));
   for (Finding& finding : e.findings) {
+    diagnose::name_the_trace(a, finding);
     diagnose::name_the_device(a, finding);
     diagnose::name_the_code(a, parts, finding);
     diagnose::name_the_phase(a, finding);

@@ -15,6 +15,7 @@
 #include "base/human.h"
 #include "base/visible.h"
 #include "diagnose/claims.h"
+#include "diagnose/log_ends.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
 #include "model/losses.h"
@@ -331,19 +332,25 @@ constexpr const char* kTellsNothing = "That tells nothing of the time before and
 std::string about_readings(const Analysis& a, std::int64_t readings) {
   double highest = 0, least = 0, most = 0;
   std::size_t gpus = 0;
+  std::vector<std::size_t> free;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
     if (!util || util->samples == 0) continue;
     ++gpus;
     highest = std::max(highest, util->max);
     const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-    if (memory && memory->samples > 0) least += memory->min, most += memory->max;
+    if (!memory || memory->samples == 0) continue;
+    least += memory->min, most += memory->max;
+    if (util->max == 0 && memory->max < kLeastContext) free.push_back(device);
   }
   std::string text = fmt::format("The log has {} of {}", count_of(readings, "reading"),
                                  gpus == 1 ? "the GPU" : fmt::format("each of {} GPUs", gpus));
   if (highest == 0 && most > 2 * least && readings > 1)
     text += fmt::format("; memory went from {} MiB to {} MiB, as at the start of a job",
                         static_cast<std::int64_t>(least) >> 20, static_cast<std::int64_t>(most) >> 20);
+  if (!free.empty())
+    text += fmt::format(". No program had a context of CUDA on {}",
+                        free.size() == gpus ? "any of them" : gpu_names(a, free));
   return fmt::format("{}. {}: log for minutes, once a second.", text, kTellsNothing);
 }
 
@@ -422,6 +429,8 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (const auto shares = a.meta.extra.find("processes"); shares != a.meta.extra.end())
     text += fmt::format(" In the log are several processes, with these mean shares of the SMs: {}.",
                         visible(shares->second));
+  if (const auto users = a.meta.extra.find("users"); users != a.meta.extra.end())
+    text += fmt::format(" Processes in the log: {}.", visible(users->second));
   if (const auto newcomer = a.meta.extra.find("newcomer"); newcomer != a.meta.extra.end())
     text += fmt::format(" {}.", visible(newcomer->second));
   return text;

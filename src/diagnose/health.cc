@@ -174,19 +174,21 @@ HealthCheck memory(const Analysis& a) {
     check.evidence = "memory use: so short a job may lie between two readings";
     return check;
   }
-  double worst = -1;
+  double worst = -1, most = -1;  // a share of its size, and bytes where the size is not known
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     const MetricStats* used = a.stats_of(i, Metric::kMemoryUsed);
     const auto total = a.devices[i].device.memory_total_bytes;
     if (!used) continue;
     if (used->samples == 0) {
-      if (worst < 0) check.evidence = "no reading of it in this time";
+      if (worst < 0 && most < 0) check.evidence = "no reading of it in this time";
       continue;
     }
+    const std::string name = a.devices.size() > 1 ? a.device_name(i) + ": " : "";
     if (!total || *total <= 0) {
-      if (worst < 0)
-        check.evidence = fmt::format("{} at most; the GPU's size was not recorded",
+      if (worst < 0 && used->max > most)
+        check.evidence = fmt::format("{}{} at most; the GPU's size was not recorded", name,
                                      human_bytes(static_cast<std::int64_t>(used->max)));
+      most = std::max(most, used->max);
       continue;
     }
     const double share = used->max / static_cast<double>(*total);
@@ -194,7 +196,7 @@ HealthCheck memory(const Analysis& a) {
     worst = share;
     check.good = share < a.limits[Threshold::kMemoryFull] ? Answer::kYes : Answer::kNo;
     check.evidence =
-        fmt::format("{} of {} at most", human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
+        fmt::format("{}{} of {} at most", name, human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
     std::int64_t others = 0;
     for (const Tenant& tenant : a.tenants)
       if (tenant.device == i) others += tenant.peak_bytes;
@@ -217,12 +219,17 @@ HealthCheck memory(const Analysis& a) {
 }
 
 HealthCheck clocks(const Analysis& a) {
-  bool known = false, low = false;
+  bool known = false, low = false, recorded = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    known |= a.clocks[device].recorded;
+    const ClockLimits& clocks = a.clocks[device];
+    recorded |= clocks.recorded;
+    known |= clocks.recorded && (clocks.looks > 0 || clocks.counted);
     low |= clocks_lost(a, device).has_value();
   }
-  if (!known && !low) return {"clocks", Answer::kUnknown, "clock event reasons were not recorded"};
+  if (!known && !low)
+    return {
+        "clocks", Answer::kUnknown,
+        recorded ? "no clock event reasons were read while it was seen busy" : "clock event reasons were not recorded"};
   return {"clocks", low ? Answer::kNo : Answer::kYes, low ? "lowered while busy" : "no lasting limit while busy"};
 }
 

@@ -83,6 +83,13 @@ bool at_once(const Analysis& a, std::size_t device, std::size_t other) {
 
 }  // namespace
 
+namespace {
+// A trace tells of copies, too, what the others wait for.
+bool at_work(const Slice& slice) {
+  return slice.account == Account::kUseful || (slice.account == Account::kTransfer && slice.tiers.has("C"));
+}
+}  // namespace
+
 UnevenTime uneven_time(const Analysis& a) {
   UnevenTime uneven;
   if (a.job.batch.present) return uneven;
@@ -100,12 +107,13 @@ UnevenTime uneven_time(const Analysis& a) {
       for (const std::size_t other : devices) {
         if (other == device) continue;
         Claims there;
-        claim_on(
-            a, other, [](const Slice& slice) { return slice.account == Account::kUseful; }, there);
+        claim_on(a, other, at_work, there);
         computing = united(computing, moved_to(std::move(there), device));
       }
       const Claims waits =
-          united(common(idle, computing), waits_for_others(syncs, computing, block, a.limits[Threshold::kCovers]));
+          united(common(idle, computing),
+                 is_profiled(a) ? common(syncs, computing)
+                                : waits_for_others(syncs, computing, block, a.limits[Threshold::kCovers]));
       idle = united(idle, syncs);
       const bool little = busy(device) < part * busy(busiest);
       const bool in_turn =

@@ -121,6 +121,37 @@ TEST(Logs, ALostGpuIsAFindingWithTheTimeAndTheDriversWord) {
   EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
 }
 
+TEST(Logs, TheDriversFlagOfAnIdleGpuIsToldWhereNothingElseIs) {
+  Recording log = log_of_gpus({[](double) { return LogRow{{}, {}, 200, 12e9}; }}, 120);
+  Track& track = log.tracks.front();
+  std::erase_if(track.columns, [](const Column& column) { return column.metric == Metric::kGpuUtil; });
+  Column reasons{Metric::kEventReasons, std::vector<std::int64_t>(120, 0), {}};
+  std::fill_n(reasons.values.begin(), 30, kReasonGpuIdle);
+  track.columns.push_back(std::move(reasons));
+  const Explanation e = explain(log);
+  EXPECT_THAT(find(e, Cause::kUtilisationNotReported)->evidence,
+              Contains(HasSubstr("the driver called it idle in 30 of 120 readings (25 %)")));
+  EXPECT_EQ(check(e, "clocks").good, Answer::kUnknown);
+  EXPECT_EQ(check(e, "clocks").evidence, "no clock event reasons were read while it was seen busy");
+}
+
+TEST(Logs, MemoryIsThatOfTheFullestGpu) {
+  const auto with = [](double memory) { return [=](double) { return LogRow{0.9, 0.4, 350, memory}; }; };
+  Recording log = log_of_gpus({with(30e9), with(4e6)}, 120);
+  EXPECT_THAT(check(explain(log), "memory").evidence, HasSubstr("GPU 0: 27.9 GiB of 48.0 GiB at most"));
+  for (Source& source : log.sources) source.attrs.erase("memory_total_bytes");
+  EXPECT_EQ(check(explain(log), "memory").evidence, "GPU 0: 27.9 GiB at most; the GPU's size was not recorded");
+}
+
+TEST(Logs, WhereMemoryIsFullNoLargerBatchIsPromised) {
+  const auto says = [](double memory) {
+    return everything(explain(log_of_gpus({[=](double) { return LogRow{0.5, 0.4, 350, memory}; }}, 120)));
+  };
+  EXPECT_THAT(says(20e9), HasSubstr("a batch k times larger gains at most"));
+  EXPECT_THAT(says(50e9), HasSubstr("memory has no room for a larger batch"));
+  EXPECT_THAT(says(50e9), Not(HasSubstr("a batch k times larger")));
+}
+
 TEST(Logs, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   const auto stops = [](double memory_after) {
     return [=](double t) { return t <= 150 ? LogRow{0.98, 0.49, 354, 12e9} : LogRow{0, 0, 60, memory_after}; };
@@ -133,7 +164,7 @@ TEST(Logs, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   EXPECT_THAT(everything(hangs), Not(HasSubstr("a hang: ")));
   EXPECT_EQ(find(hangs, Cause::kBatchTooSmall), nullptr) << "nobody was still feeding it";
   const Explanation ended = explain(log_of_gpus({stops(100e6)}, 300));
-  EXPECT_EQ(ended.findings.front().candidates.front(), Cause::kMonitoringMostlyElse);
+  EXPECT_EQ(ended.findings.front().cause, Cause::kMonitoringMostlyElse) << "who holds the GPU keeps its memory";
   const Explanation gone = explain(log_of_gpus({stops(1e6)}, 300));
   EXPECT_EQ(gone.findings.front().cause, Cause::kMonitoringMostlyElse) << "what hangs has a context";
   EXPECT_THAT(gone.findings.front().candidates, ::testing::IsEmpty());

@@ -45,6 +45,8 @@ using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 [[nodiscard]] std::vector<Finding> idle_sync(const Analysis&, const IdleParts&);
 // rules_traces.cc: what a profiler saw to the nanosecond
 [[nodiscard]] std::vector<Finding> profiled_waits(const Analysis&);
+// Of a trace no driver was asked and no process was looked at: what a rule for those found rests on the trace.
+void name_the_trace(const Analysis&, Finding&);
 [[nodiscard]] std::vector<Finding> exposed_communication(const Analysis&);
 // rules_ranks.cc: several GPUs
 [[nodiscard]] std::vector<Finding> slow_rank(const Analysis&);

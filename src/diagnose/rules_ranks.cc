@@ -191,8 +191,8 @@ std::vector<Finding> uneven_gpus(const Analysis& a, const IdleParts& parts) {
                                            human_percent(busy / static_cast<double>(a.ledger.span()))));
   }
   finding.evidence.push_back(
-      fmt::format("where one of them had no kernel for a time, another one had kernels for about as long: {} in all",
-                  human_duration(finding.cost())));
+      fmt::format("where one of them had no kernel for a time, another one had kernels{} for about as long: {} in all",
+                  is_profiled(a) ? " or copies" : "", human_duration(finding.cost())));
   finding.would_overturn = uneven.in_turn        ? "Nsight Systems: kernels on both at the same time"
                            : job_is_over(a.meta) ? "a longer run: if the GPUs even out, this is wrong"
                                                  : "record for longer: if the GPUs even out, this is wrong";

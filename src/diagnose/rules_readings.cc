@@ -7,9 +7,11 @@
 #include "base/human.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/log_ends.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
+#include "model/memory_room.h"
 
 namespace headroom::diagnose {
 
@@ -26,44 +28,26 @@ bool still_computing(const Analysis& a) {
   });
 }
 
-bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
-  return a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from;
-}
-
-bool in_a_gap(const Analysis& a, std::size_t device, const Slice& slice) {
-  return std::any_of(a.job_gaps[device].begin(), a.job_gaps[device].end(), [&](const JobGap& pause) {
-    return slice.begin >= pause.time.begin && slice.end <= pause.time.end;
-  });
-}
-
-// Not between two jobs, and not after the last.
-bool during_work(const Analysis& a, std::size_t device, const Slice& slice) {
-  return !at_a_quiet_end(a, device, slice) && !in_a_gap(a, device, slice);
-}
-
-Claims between_jobs_of(const Analysis& a) {
-  return claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kUnexplained && in_a_gap(a, device, slice);
-  });
-}
-
 bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
   return slice.account == Account::kUnexplained && recurs(a, slice.phase) && !a.idle_peer[device] &&
          during_work(a, device, slice);
 }
 
-std::string batch_sentence(double by_utilisation) {
-  return fmt::format("a batch k times larger gains at most min(k, {}), if the batch is the cause",
-                     human_factor(by_utilisation));
+// Whether memory leaves room for a larger batch on the GPUs that work, as far as it was read.
+bool larger_batch_may_fit(const Analysis& a) {
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+    const auto total = a.devices[device].device.memory_total_bytes;
+    if (a.idle_peer[device] || !memory || memory->samples == 0 || !total) continue;
+    if (larger_batch_fits(memory->max, static_cast<double>(*total)) <= 1) return false;
+  }
+  return true;
 }
 
-std::string memory_words(const Analysis& a, std::size_t device) {
-  if (a.meta.origin == "run" && too_short_to_list(a)) return "";  // read before it began and after it ended
-  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-  const auto total = a.devices[device].device.memory_total_bytes;
-  if (!memory || memory->samples == 0 || !total) return "";
-  return fmt::format("{}: {} of {} at most", a.device_name(device), human_bytes(static_cast<std::int64_t>(memory->max)),
-                     human_bytes(*total));
+std::string batch_sentence(const Analysis& a, double by_utilisation) {
+  if (!larger_batch_may_fit(a)) return "; memory has no room for a larger batch";
+  return fmt::format("; a batch k times larger gains at most min(k, {}), if the batch is the cause",
+                     human_factor(by_utilisation));
 }
 
 // Where nothing tells one cause from another, all idle time that nothing explains may be one's: what several findings
@@ -203,38 +187,6 @@ bool mostly_free(const Analysis& a, std::size_t device) {
                       (1 - a.limits[Threshold::kMajority]) * static_cast<double>(*total);
 }
 
-// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more; the driver takes some.
-constexpr double kLeastContext = 32.0 * (1 << 20);
-
-// Memory that grew in a log with hardly a kernel and is in use at its end: what a job does that starts.
-struct Growth {
-  std::string words;    // "": none
-  bool lately = false;  // in the second half of the log: it is no start that stands still
-};
-
-Growth growth(const Analysis& a, std::size_t device) {
-  constexpr double kStill = 0.9;  // of the most that was in use
-  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-  const auto& end = a.memory_ends[device];
-  if (!memory || memory->samples == 0 || !end || memory->max < kLeastContext || end->used < kStill * memory->max ||
-      end->used < 2 * memory->min)
-    return {};
-  const auto mebibytes = [](double bytes) { return static_cast<std::int64_t>(bytes) >> 20; };
-  return {fmt::format("{}: memory in use grew from {} MiB to {} MiB, as at the start of a job", a.device_name(device),
-                      mebibytes(memory->min), mebibytes(end->used)),
-          memory->p50 < kStill * end->used};
-}
-
-// A log of which nothing is known but that a job started: memory grew to its end, and hardly a kernel ran.
-bool only_starts(const Analysis& a) {
-  if (!readings_alone(a) || a.job.has_contexts ||
-      static_cast<double>(a.ledger.busy()) > a.limits[Threshold::kQuietUtil] * static_cast<double>(a.ledger.budget()))
-    return false;
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (growth(a, device).lately) return true;
-  return false;
-}
-
 }  // namespace
 
 std::vector<Finding> idle_inseparable(const Analysis& a) {
@@ -329,7 +281,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     return only(std::move(finding));
   }
   finding.bound = fmt::format("whatever the cause, at most {} {}{}", human_factor(finding.gain->high),
-                              finding.gain->condition, between_steps ? "; " + batch_sentence(finding.gain->high) : "");
+                              finding.gain->condition, between_steps ? batch_sentence(a, finding.gain->high) : "");
   finding.gain->condition = "whatever the cause, " + finding.gain->condition;
   return only(std::move(finding));
 }
@@ -424,186 +376,6 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     findings.push_back(std::move(finding));
   }
   return findings;
-}
-
-// The share of the time after its job that a device was busy.
-double busy_from(const Analysis& a, std::size_t device) {
-  Nanos busy = 0, all = 0;
-  for (const Slice& slice : a.devices[device].slices)
-    if (at_a_quiet_end(a, device, slice) && slice.account != Account::kUnobserved) {
-      all += slice.end - slice.begin;
-      if (is_busy(slice.account)) busy += slice.end - slice.begin;
-    }
-  return static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, all));
-}
-
-// A log that ends without kernels: the job had ended, holds the GPU, or hangs.
-std::vector<Finding> quiet_end(const Analysis& a) {
-  if (!readings_alone(a)) return {};
-  Finding finding;
-  bool freed = false, held = false, few = false, nobody = true;
-  double most_busy = 0;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto& end = a.quiet_ends[device];
-    if (!end) continue;
-    claim_on(
-        a, device,
-        [&](const Slice& slice) { return slice.account == Account::kUnexplained && at_a_quiet_end(a, device, slice); },
-        finding.claims);
-    few = few || end->few_kernels;
-    most_busy = std::max(most_busy, busy_from(a, device));
-    finding.evidence.push_back(fmt::format(
-        "{}: {} from {} on, for {} to the end", a.device_name(device),
-        end->few_kernels ? fmt::format("busy for {} of the time", human_percent(busy_from(a, device))) : "no kernel",
-        a.when(end->from), human_duration(a.window.end - end->from)));
-    nobody = nobody && end->memory_after && *end->memory_after < kLeastContext;
-    if (!end->memory_before || !end->memory_after) continue;
-    const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
-    (gave_back ? freed : held) = true;
-    finding.evidence.push_back(fmt::format("{}: {} of its memory in use {}, {} at the end", a.device_name(device),
-                                           human_bytes(static_cast<std::int64_t>(*end->memory_before)),
-                                           end->few_kernels ? "before" : "at the last kernel",
-                                           human_bytes(static_cast<std::int64_t>(*end->memory_after))));
-  }
-  if (!a.material(finding.cost())) return {};
-  finding.tiers = "N";
-  finding.confidence = Confidence::kMedium;
-  constexpr double kHardly = 0.05;  // of the time
-  const std::string none = !few                   ? "No kernel was seen any more"
-                           : most_busy <= kHardly ? "Hardly a kernel ran any more"
-                                                  : "Far fewer kernels ran";
-  finding.title = none + ": the job had ended, holds the GPU, or hangs";
-  finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
-  if (held && !freed) {
-    finding.title = none + " while the memory stayed in use: the job hangs or holds the GPU";
-    finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
-  } else if (freed && !held) {
-    finding.title = none + ", and the memory was given back: the job had probably ended";
-    finding.candidates = {Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork};  // what hangs keeps its memory
-  }
-  finding.would_overturn = "a longer log in which kernels come back";
-  finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";
-  if (freed && !held && nobody) {
-    finding.title = none + ", and all memory was given back: the job on it had ended";
-    finding.candidates.clear();
-    finding.cause = Cause::kMonitoringMostlyElse;
-    finding.evidence.emplace_back("with so little in use no program had a context of CUDA at the end");
-    finding.advice = "give the GPU to the next job; end the log of a job with the job";
-  }
-  finding.bound = "the time at the end comes back";
-  return only(std::move(finding));
-}
-
-// A log of several jobs, one after the other: what lies between them is none's idle time.
-std::vector<Finding> between_jobs(const Analysis& a) {
-  if (!readings_alone(a)) return {};
-  Finding finding;
-  finding.claims = between_jobs_of(a);
-  if (!a.material(finding.cost())) return {};
-  std::size_t times = 0;
-  Nanos longest = 0;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const std::vector<JobGap>& pauses = a.job_gaps[device];
-    if (pauses.empty()) continue;
-    const auto length = [](const JobGap& pause) { return pause.time.end - pause.time.begin; };
-    const JobGap& most = *std::max_element(pauses.begin(), pauses.end(),
-                                           [&](const JobGap& x, const JobGap& y) { return length(x) < length(y); });
-    longest = std::max(longest, length(most));
-    times = std::max(times, pauses.size());
-    const auto memory = [](double bytes) { return human_bytes(static_cast<std::int64_t>(bytes)); };
-    finding.evidence.push_back(fmt::format(
-        "{}: {}{} of its memory in use on average from {} on, for {}, {} before and {} after", a.device_name(device),
-        pauses.size() == 1 ? "" : fmt::format("{} pauses; in the longest ", pauses.size()), memory(most.in),
-        a.when(most.time.begin), human_duration(length(most)), memory(most.before), memory(most.after)));
-  }
-  finding.tiers = "N";
-  finding.confidence = Confidence::kMedium;
-  finding.title = times == 1 ? fmt::format(
-                                   "The memory was given back, and taken again {} later: probably one job had "
-                                   "ended, and the next had not taken any yet",
-                                   human_duration(longest))
-                             : fmt::format(
-                                   "The memory was given back and taken again {} times: probably jobs that "
-                                   "ran one after the other, with pauses in between",
-                                   times);
-  if (times == 1)
-    finding.cause = Cause::kMonitoringMostlyElse;
-  else
-    finding.candidates = {Cause::kMonitoringMostlyElse, Cause::kTrialChurn, Cause::kOomRestartLoop};
-  finding.would_overturn = "a process that was on the GPU before a pause and after it";
-  finding.advice = "start the next job when one ends (headroom batch does), and see whether each start-up is needed";
-  gains_by_removal(a, finding, "if each job had taken its memory as soon as the one before it gave its own back");
-  return only(std::move(finding));
-}
-
-// A log in which nothing ever ran says nothing about loaders and batches.
-namespace {
-
-// The most memory that was in use on a device where no program can have had a context: what the driver takes itself.
-std::optional<std::int64_t> mebibytes_of_nobody(const Analysis& a, std::size_t device) {
-  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-  if (!memory || memory->samples == 0 || memory->max >= kLeastContext) return std::nullopt;
-  return static_cast<std::int64_t>(memory->max) >> 20;
-}
-
-}  // namespace
-
-std::vector<Finding> no_kernel_seen(const Analysis& a) {
-  const bool hardly = a.ledger.busy() > 0;  // a kernel or two
-  if (!readings_alone(a) || (hardly && !only_starts(a))) return {};
-  // The driver's lists were read all the while, and nobody was in them.
-  const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
-                          a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter) && !a.material(unseen_at_end(a));
-  if (a.job.has_contexts && !of_the_job) return {};
-  Finding finding;
-  finding.claims = of_the_job ? claim_accounts(a, {Account::kUnexplained, Account::kNoTask, Account::kNotUsed})
-                              : claim_accounts(a, {Account::kUnexplained});
-  if (!a.material(finding.cost())) return {};
-  finding.tiers = "N";
-  finding.confidence = Confidence::kMedium;
-  finding.title = may_have_missed_kernels(a) ? "No kernel was seen in the time that readings cover"
-                                             : "No kernel was seen in the recorded time";
-  finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork,
-                        Cause::kHang};
-  if (of_the_job) {  // all of this is the job's time, and nobody was ever on a GPU
-    finding.candidates.clear();
-    finding.cause = Cause::kJobNeverUsesGpu;
-    finding.evidence.push_back("the driver listed no compute process on any GPU while the job ran");
-  }
-  if (hardly) {
-    finding.title = "Hardly a kernel was seen in the recorded time";
-    std::erase(finding.candidates, Cause::kJobNeverUsesGpu);
-  }
-  bool held = false, starts = false, stands = false;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto free = mebibytes_of_nobody(a, device);
-    const Growth grew = growth(a, device);
-    starts |= !grew.words.empty();
-    stands |= !free && !grew.lately;
-    held |= !free && grew.words.empty();
-    if (!grew.words.empty())
-      finding.evidence.push_back(grew.words);
-    else if (free)
-      finding.evidence.push_back(fmt::format("{}: {} MiB in use at most: no program had a context of CUDA there",
-                                             a.device_name(device), *free));
-    else if (const auto words = memory_words(a, device); !words.empty())
-      finding.evidence.push_back(words);
-  }
-  if (held)
-    finding.evidence.push_back("memory in use only says that somebody holds it");
-  else
-    std::erase(finding.candidates, Cause::kUnreleasedAfterWork);
-  if (!stands) std::erase(finding.candidates, Cause::kHang);
-  finding.would_overturn = "kernels in a longer recording";
-  finding.advice =
-      "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "
-      "itself: headroom run -- CMD";
-  if (starts && !of_the_job) {
-    finding.candidates.insert(finding.candidates.begin(), Cause::kStartupLoad);
-    finding.advice = "log on until its kernels run, or record the job itself: headroom run -- CMD";
-  }
-  finding.bound = "unknown: nothing in this recording shows how fast the GPU would be";
-  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

@@ -69,6 +69,14 @@ void name_copies(const Analysis& a, Finding& finding) {
     if (copy.place.starts_with("pageable")) pageable += copy.share;
     if (copy.place == info(GpuWork::kCopyOnDevice).name) within += copy.share;
   }
+  if (within >= a.limits[Threshold::kMajority] && a.profiles.size() > 1) {
+    finding.title = "The GPU copies to or from another one, or within its memory, and no kernel runs meanwhile";
+    finding.advice =
+        "to another GPU: send it while kernels run (micro-batches), or keep on one GPU what exchanges the most; within "
+        "one: contiguous(), clone() and cat() once and not in each step";
+    finding.candidates = {Cause::kExposedCommunication, Cause::kSyncPoints};
+    return;
+  }
   if (within >= a.limits[Threshold::kMajority]) {
     finding.title = "The GPU copies within its memory, and no kernel runs meanwhile";
     finding.advice =
@@ -110,6 +118,16 @@ void name_loader(const Analysis& a, Finding& finding) {
   }
 }
 
+// Whether most of it is in what pins memory of the host.
+bool pins_memory(const Analysis& a, const Finding& finding) {
+  constexpr std::array<std::string_view, 4> kCalls{"pin_memory", "HostAlloc", "MallocHost", "HostRegister"};
+  double share = 0;
+  for (const NamedCode& code : code_in(a, finding.claims))
+    if (std::any_of(kCalls.begin(), kCalls.end(), [&](auto call) { return code.place.find(call) != code.place.npos; }))
+      share += code.share;
+  return share >= a.limits[Threshold::kMajority];
+}
+
 // One call or operator that took most of the time at once: a library that is loaded, code that is compiled.
 bool name_one_long_call(const Analysis& a, Finding& finding) {
   constexpr Nanos kShort = 20;  // of a time a twentieth: the kernels that it launched meanwhile
@@ -125,6 +143,14 @@ bool name_one_long_call(const Analysis& a, Finding& finding) {
   if (3 * length < 2 * finding.cost()) return false;
   finding.title = "The GPU waits once for a long call or operator on the CPU";
   finding.evidence.push_back(fmt::format("{} of it is one time, at {}", human_duration(length), a.when(from)));
+  if (pins_memory(a, finding)) {
+    finding.title = "The GPU waits once while memory of the host is pinned";
+    finding.cause = Cause::kHostGraphBuilding;
+    finding.advice =
+        "pin one buffer before the first step and copy each batch into it, or let the loader do so "
+        "(pin_memory=True)";
+    return true;
+  }
   finding.candidates = {Cause::kCompileWarmup, Cause::kStartupLoad};
   finding.advice =
       "what is used for the first time is loaded or compiled then: profile later steps (torch.profiler.schedule)";
@@ -155,6 +181,9 @@ bool launches_slowly(const Analysis& a, const Finding& finding, const std::pair<
              a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
 }
 
+// Of a launch: 4 to 6 us, in seconds.
+constexpr double kLaunch = 5e-6;
+
 void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   switch (wait.account) {
     case Account::kInput:
@@ -174,7 +203,8 @@ void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   if (name_one_long_call(a, finding)) return;
   if (kernels && kernels->second < a.limits[Threshold::kShortKernel]) {
     finding.cause = Cause::kLaunchBound;
-    finding.title = "The GPU waits for its launches: kernels are shorter than it takes to launch one";
+    finding.title = fmt::format("The GPU waits for its launches: kernels are {} it takes to launch one",
+                                kernels->second < kLaunch ? "shorter than" : "hardly longer than");
     finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
   } else if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.cause = Cause::kLaunchBound;
@@ -186,12 +216,15 @@ void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   }
 }
 
+constexpr const char* kOtherSteps =
+    "a trace of other steps in which it does not recur: profilers also slow the host down";
+
 Finding waits(Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);
   finding.tiers = "C";
   finding.confidence = Confidence::kHigh;
-  finding.would_overturn = "a trace of other steps in which it does not recur: profilers also slow the host down";
+  finding.would_overturn = kOtherSteps;
   return finding;
 }
 
@@ -245,7 +278,7 @@ Finding python_code(const Analysis& a, Claims claims) {
   Finding finding = waits(std::move(claims));
   finding.confidence = Confidence::kMedium;
   finding.title = "The GPU waits for Python code that runs no operator and no CUDA call";
-  finding.evidence = {"tracing each call of a function slows Python: without with_stack it takes less"};
+  finding.evidence = {"tracing each call of a function slows Python: without that it takes less"};
   const auto kernels = kernels_of(a);
   if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
   if (kernels && launches_slowly(a, finding, *kernels)) {
@@ -287,6 +320,7 @@ std::vector<Finding> unexplained(const Analysis& a) {
   std::erase_if(begun, [](const ClaimedPiece& piece) { return piece.where < 0; });
   const auto told = [&](const char* what) { return a.meta.extra.find(what) == a.meta.extra.end(); };
   const bool operators = told("operators"), calls = told("calls");
+  const bool unread = !calls && a.meta.extra.at("calls") == "not read";
   if (a.material(length(between))) {
     Finding finding = waits(std::move(between));
     finding.confidence = Confidence::kLow;
@@ -294,6 +328,7 @@ std::vector<Finding> unexplained(const Analysis& a) {
                         ? "The GPU waits while the thread that launches runs no operator and no CUDA call"
                     : calls     ? "The GPU waits while the thread that launches makes no CUDA call"
                     : operators ? "The GPU waits while no operator runs"
+                    : unread    ? "The GPU waits, and what the host did meanwhile is not read from this trace"
                                 : "The GPU waits, and what the host did meanwhile is not told by this trace";
     if (!operators && calls) finding.evidence = {"the trace has no operators: whether one ran is not known"};
     if (operators && !calls) finding.evidence = {"the trace has no CUDA calls: whether one ran is not known"};
@@ -339,6 +374,7 @@ std::vector<Finding> unexplained(const Analysis& a) {
 std::vector<Finding> profiled_waits(const Analysis& a) {
   if (!is_profiled(a)) return {};
   std::vector<Finding> findings = unexplained(a);
+  const UnevenTime uneven = uneven_time(a);  // GPUs that take turns have a finding of their own
   if (Claims python = claim(a, [](std::size_t, const Slice& s) { return s.tiers.has("C") && in_python(s); });
       a.material(length(python)))
     findings.push_back(python_code(a, std::move(python)));
@@ -346,6 +382,7 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
     Claims claims = claim(a, [&](std::size_t, const Slice& slice) {
       return slice.tiers.has("C") && slice.account == wait.account && !in_python(slice);
     });
+    if (wait.account == Account::kSync && uneven.in_turn) claims = without(claims, uneven.claims);
     Claims lead = wait.account == Account::kHostCode ? before_first_kernel(a, claims) : Claims{};
     if (a.material(length(lead))) {
       claims = without(claims, lead);
@@ -369,6 +406,12 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
     findings.push_back(std::move(finding));
   }
   return findings;
+}
+
+void name_the_trace(const Analysis& a, Finding& finding) {
+  if (!is_profiled(a) || !(finding.tiers.has("N") || finding.tiers.has("P"))) return;
+  finding.tiers = finding.tiers.has("X") ? "XC" : "C";
+  finding.would_overturn = kOtherSteps;
 }
 
 std::vector<Finding> exposed_communication(const Analysis& a) {

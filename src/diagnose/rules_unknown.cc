@@ -74,6 +74,9 @@ std::vector<std::string> told_instead(const Analysis& a, std::size_t device) {
     const MetricStats* found = a.stats_of(device, metric);
     return found && found->samples > 0 ? found : nullptr;
   };
+  if (const ClockLimits& clocks = a.clocks[device]; clocks.idle > 0)
+    parts.push_back(fmt::format("the driver called it idle in {} of {} readings ({})", clocks.idle, clocks.all,
+                                human_percent(static_cast<double>(clocks.idle) / static_cast<double>(clocks.all))));
   if (const MetricStats* power = stats(Metric::kPower))
     parts.push_back(fmt::format("power {} W on average, {} to {} W, {} J in {}", human_figure(power->mean, 3),
                                 human_figure(power->min, 3), human_figure(power->max, 3),

@@ -396,7 +396,7 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
   edges[Threshold::kQuietEnd] = {finds(ends_quietly(1e10), Cause::kUnreleasedAfterWork), 10};
   edges[Threshold::kMemoryFreed] = {[recording = ends_quietly()](const Thresholds& limits) {
                                       const Explanation e = explained(recording, limits);
-                                      const Finding* end = find(e, Cause::kUnreleasedAfterWork);
+                                      const Finding* end = find(e, Cause::kMonitoringMostlyElse);
                                       return end && end->title.find("given back") != std::string::npos;
                                     },
                                     0.2};

@@ -128,6 +128,50 @@ TEST(Traces, CopiesWithinTheGpuHaveNothingToDoWithTheHostsMemory) {
   EXPECT_EQ(e.findings[0].advice.find("pin"), std::string::npos);
 }
 
+TEST(Traces, GpusThatTakeTurnsAreToldBeforeTheSynchronisation) {
+  Profile profile{.device = {}, .thread = {}, .second_device = {{0, {}}}, .kernels = 1, .length = 300};
+  for (Nanos at = 0; at < 300; at += 100) {
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 30, {"copy between GPU memories"}});
+    profile.device.push_back({at + 65, {}});
+    profile.second_device.push_back({at + 65, {"kernel"}});
+    profile.second_device.push_back({at + 98, {}});
+    profile.thread.push_back({at, {"cudaLaunchKernel"}});
+    profile.thread.push_back({at + 1, {"cudaStreamSynchronize"}});
+    profile.thread.push_back({at + 99, {}});
+  }
+  const Explanation e = explain(profile.build());
+  ASSERT_GE(e.findings.size(), 2u);
+  EXPECT_NE(e.findings[0].title.find("they take turns"), std::string::npos) << e.findings[0].title;
+  EXPECT_EQ(e.findings[0].tiers, Tiers("C"));
+  EXPECT_NE(e.findings[1].title.find("copies to or from another one, or within its memory"), std::string::npos)
+      << e.findings[1].title;
+  for (const Finding& finding : e.findings) {
+    EXPECT_EQ(std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kLaunchBound), 0);
+    for (const std::string& line : finding.evidence) EXPECT_EQ(line.find("stacks"), std::string::npos) << line;
+  }
+}
+
+TEST(Traces, MemoryThatIsPinnedOnceIsNothingThatIsCompiled) {
+  const Profile profile{.device = {{0, {"kernel"}}, {5, {}}, {90, {"kernel"}}, {95, {}}},
+                        .thread = {{0, {"cudaLaunchKernel"}}, {5, {"aten::pin_memory"}}, {89, {"cudaLaunchKernel"}}},
+                        .kernels = 1};
+  const Explanation e = explain(profile.build());
+  EXPECT_EQ(find(e, Cause::kCompileWarmup), nullptr);
+  EXPECT_EQ(e.findings.at(0).title, "The GPU waits once while memory of the host is pinned: aten::pin_memory");
+}
+
+TEST(Traces, WhatPythonFunctionsSayIsSaidByTheTrace) {
+  const Profile profile{
+      .device = {{0, {"kernel"}}, {20, {}}, {80, {"kernel"}}},
+      .thread = {{0, {"cudaLaunchKernel"}}, {1, {"validate (train.py:7)"}}, {79, {"cudaLaunchKernel"}}},
+      .kernels = 1};
+  for (const Finding& finding : explain(profile.build()).findings) {
+    EXPECT_FALSE(finding.tiers.has("N")) << finding.title;
+    for (const std::string& line : finding.evidence) EXPECT_EQ(line.find("stacks"), std::string::npos) << line;
+  }
+}
+
 TEST(Traces, OperatorsThatWereNotTracedAreNotDenied) {
   const Profile profile{.device = {{0, {"kernel"}}, {20, {}}, {60, {"kernel"}}},
                         .thread = {{0, {"cudaLaunchKernel"}}, {1, {}}, {59, {"cudaLaunchKernel"}}, {60, {}}},
@@ -139,6 +183,9 @@ TEST(Traces, OperatorsThatWereNotTracedAreNotDenied) {
   EXPECT_FALSE(says());
   recording.meta.extra["calls"] = "not traced";
   EXPECT_NE(explain(recording).findings.at(0).title.find("what the host did meanwhile is not told by this trace"),
+            std::string::npos);
+  recording.meta.extra["calls"] = "not read";
+  EXPECT_NE(explain(recording).findings.at(0).title.find("what the host did meanwhile is not read from this trace"),
             std::string::npos);
   recording.meta.extra.erase("operators");
   EXPECT_EQ(explain(recording).findings.at(0).title, "The GPU waits while no operator runs");

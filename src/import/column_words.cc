@@ -26,6 +26,9 @@ constexpr std::array kSynonyms{
     Pair{"vram", "mem"},
     Pair{"fb", "mem"},
     Pair{"framebuffer", "mem"},
+    Pair{"bw", "bandwidth"},
+    Pair{"watts", "power"},
+    Pair{"watt", "power"},
     Pair{"temperature", "temp"},
     Pair{"clocks", "clock"},
     Pair{"clk", "clock"},
@@ -86,6 +89,7 @@ enum class Needs { kNothing, kGpu, kUnit, kGpuAndUnit };
 struct Spelling {
   std::string_view words, column;
   Needs needs = Needs::kNothing;
+  std::string_view unit = {};  // of this unit only: "gpu_w", "gpu_sm_mhz"
 };
 constexpr std::array kSpellings{
     Spelling{"util", "utilization.gpu"},
@@ -97,8 +101,15 @@ constexpr std::array kSpellings{
     Spelling{"sm usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"compute usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
+    Spelling{"sm", "utilization.gpu", Needs::kGpu, "%"},
+    Spelling{"sm", "clocks.sm", Needs::kGpu, "MHz"},
+    Spelling{"", "power.draw", Needs::kGpu, "W"},
+    Spelling{"", "temperature.gpu", Needs::kGpu, "C"},
+    Spelling{"", "clocks.sm", Needs::kGpu, "MHz"},
     Spelling{"", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"mem util", "utilization.memory"},
+    Spelling{"bandwidth mem", "utilization.memory", Needs::kGpu, "%"},
+    Spelling{"bandwidth mem util", "utilization.memory"},
     Spelling{"encoder util", "utilization.encoder"},
     Spelling{"decoder util", "utilization.decoder"},
     Spelling{"mem used", "memory.used"},
@@ -107,7 +118,7 @@ constexpr std::array kSpellings{
     Spelling{"mem", "memory.used", Needs::kUnit},
     Spelling{"mem reserved", "memory.reserved"},
     Spelling{"mem total", "memory.total"},
-    Spelling{"free mem", "memory.free"},
+    Spelling{"free mem", "memory.free", Needs::kGpu},
     Spelling{"power", "power.draw"},
     Spelling{"power usage", "power.draw"},
     Spelling{"package power", "power.draw", Needs::kGpu},
@@ -220,6 +231,7 @@ Words words_in(std::string_view header, std::string& unit) {
         break;  // "memUsed" are two words, and "MiB" is one
     if (what == 0) continue;
     std::string word = lower(header.substr(begin, i - begin));
+    if (word == "membw") words.emplace_back("mem"), word = "bw";
     if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"
     words.push_back(std::move(word));
   }
@@ -308,9 +320,9 @@ bool may_be_utilization(std::string_view header) {
     const std::string_view said = usual(word);
     if (is_one_of(kOtherParts, said)) return false;
     gpu = gpu || said == "gpu";
-    use = use || is_one_of(kUseWords, said);
+    use = use || is_one_of(kUseWords, said) || unit_word(word) == "%";
   }
-  return gpu && use;
+  return gpu && (use || unit_word(unit) == "%");
 }
 
 std::optional<Nanos> time_unit(std::string_view unit) {
@@ -393,8 +405,9 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   }
   std::string text = join(left, " ");
   if (text == "proc" && column.gpu) text = "util";  // glances' "gpu_nvidia0_proc"
-  const auto known =
-      std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.words == text; });
+  const auto known = std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) {
+    return s.words == text && (s.unit.empty() || s.unit == column.unit);
+  });
   if (known == kSpellings.end()) return std::nullopt;
   const bool has_unit = !column.unit.empty() || (text.empty() && column.gpu && gpu_words > 1);  // "system.gpu.0.gpu"
   const bool wants_gpu = known->needs == Needs::kGpu || known->needs == Needs::kGpuAndUnit;

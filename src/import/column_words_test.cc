@@ -40,6 +40,21 @@ TEST(ColumnWords, SpellingsOfOneThing) {
   EXPECT_EQ(read_as("memory used GiB"), "memory.used in GiB");
 }
 
+TEST(ColumnWords, WhereAPartIsNamedItsUnitTellsWhatIsMeant) {
+  EXPECT_EQ(read_as("gpu_sm_pct"), "utilization.gpu in %");
+  EXPECT_EQ(read_as("gpu_sm_mhz"), "clocks.sm in MHz");
+  EXPECT_EQ(read_as("gpu_membw_pct"), "utilization.memory in %");
+  EXPECT_EQ(read_as("gpu_mem_bw_util"), "utilization.memory");
+  EXPECT_EQ(read_as("gpu_w"), "power.draw in W");
+  EXPECT_EQ(read_as("gpu0 (C)"), "temperature.gpu of 0 in C");
+  EXPECT_EQ(read_as("gpu_mhz"), "clocks.sm in MHz");
+  EXPECT_EQ(read_as("watts"), "power.draw");
+  EXPECT_EQ(read_as("cpu_watts"), "");
+  EXPECT_EQ(read_as("sm_pct"), "") << "of what, nobody says";
+  EXPECT_TRUE(may_be_utilization("gpu_compute_pct"));
+  EXPECT_FALSE(may_be_utilization("gpu_bus_pct"));
+}
+
 TEST(ColumnWords, AColumnPerGpu) {
   EXPECT_EQ(read_as("gpu0_util"), "utilization.gpu of 0");
   EXPECT_EQ(read_as("GPU 3 Utilization (%)"), "utilization.gpu of 3 in %");

@@ -40,6 +40,46 @@ TEST(Csv, ProcessesAndStepsThatTellRowsApartNameNoGpus) {
   EXPECT_EQ(read_log(log("step", 1)).sources.size(), 1u) << "two samples in a second";
 }
 
+TEST(Csv, FreeMemoryAndTheWholeTellWhatIsInUse) {
+  const auto log = [](std::string_view header, std::string_view cells) {
+    std::string text = fmt::format("timestamp, utilization.gpu [%], {}\n", header);
+    for (int row = 0; row < 3; ++row) text += fmt::format("2025/11/05 21:13:0{}.500, 80 %, {}\n", row, cells);
+    return read_log(text);
+  };
+  const Recording left = log("memory.free [MiB], memory.total [MiB]", "1000 MiB, 24000 MiB");
+  EXPECT_EQ(values(left, Metric::kMemoryUsed).at(2) / 1048576, 23000);
+  EXPECT_EQ(lost(left, "column_not_kept"), 0);
+  const Recording whole = log("memory.free [MiB], memory.used [MiB]", "1000 MiB, 22000 MiB");
+  EXPECT_EQ(device_of(whole.sources[0]).memory_total_bytes, std::int64_t{23000} << 20U);
+  EXPECT_EQ(values(whole, Metric::kMemoryUsed).at(0) / 1048576, 22000);
+  const Recording alone = log("memory.free [MiB]", "1000 MiB");
+  EXPECT_TRUE(values(alone, Metric::kMemoryUsed).empty());
+  EXPECT_EQ(detail(alone, "column_not_kept"), "free memory, without the whole");
+}
+
+TEST(Csv, ReasonsThatLimitNothingSayNothingOfThoseThatDo) {
+  const auto log = [](std::string_view header, std::string_view cell) {
+    std::string text = fmt::format("timestamp, power.draw [W], clocks_event_reasons.gpu_idle{}\n", header);
+    for (int row = 0; row < 3; ++row) text += fmt::format("2025/11/05 21:13:0{}.500, 80 W, Active{}\n", row, cell);
+    return read_log(text);
+  };
+  EXPECT_THAT(values(log("", ""), Metric::kEventReasons), ElementsAre(1, 1, 1)) << "nothing else says when it was idle";
+  EXPECT_TRUE(values(log(", utilization.gpu [%]", ", 0 %"), Metric::kEventReasons).empty());
+  EXPECT_EQ(values(log(", utilization.gpu [%], clocks_event_reasons.sw_power_cap", ", 0 %, Not Active"),
+                   Metric::kEventReasons)
+                .size(),
+            3u);
+}
+
+TEST(Csv, OneRowOfEachGpuIsOneMoment) {
+  std::string text = "index, timestamp, utilization.gpu [%]\n";
+  for (int gpu = 0; gpu < 8; ++gpu) text += fmt::format("{}, 2025/11/05 21:13:07.4{}0, 50 %\n", gpu, gpu);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 8u);
+  for (const Track& track : r.tracks) EXPECT_EQ(track.at, r.tracks[7].at);
+  EXPECT_EQ(r.meta.end - r.meta.start, kSecond);
+}
+
 TEST(Csv, ARowPerMetricIsKnownByItsRows) {
   std::string text = "scrape_time,node,gpu_uuid,gpu_index,what,val\n";
   for (int row = 0; row < 20; ++row)

@@ -187,6 +187,9 @@ TEST(Forms, ALogOfProcessesTellsWhoCameToAGpuAndWhoHadLessThen) {
   ASSERT_TRUE(strange) << strange.error().what;
   EXPECT_THAT(strange->meta.extra.at("processes") + strange->meta.extra.at("newcomer"),
               AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf")), HasSubstr("62 % before")));
+  std::string with_memory = "# gpu pid type sm mem enc dec fb command\n# Idx # C/G % % % % MB name\n";
+  for (int row = 0; row < 3; ++row) with_memory += " 0 20311 C 48 20 - - 9120 a\n 0 20877 C 46 20 - - 6034 b\n";
+  EXPECT_THAT(values(read_log(with_memory), Metric::kMemoryUsed), testing::Each(15154 * 1048576.0));
   EXPECT_FALSE(import_log("equal.pmon", log(30, 60), {})->meta.extra.contains("newcomer")) << "hardly less";
   EXPECT_FALSE(import_log("short.pmon", log(45, 36), {})->meta.extra.contains("newcomer")) << "five readings";
   EXPECT_FALSE(import_log("never.pmon", log(10, 36), {})->meta.extra.contains("newcomer")) << "both from the first on";
@@ -313,6 +316,7 @@ TEST(Forms, NvtopTellsOfEachGpuBelowADate) {
   EXPECT_THAT(times(r, 1), ElementsAre(0, 4, 8));
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.9, 0.91, 0.92));
   EXPECT_THAT(values(r, Metric::kMemoryUtil, 1), testing::IsEmpty()) << "nvtop's is how full the memory is";
+  EXPECT_THAT(detail(r, "column_not_kept"), testing::HasSubstr("mem_util of nvtop"));
 }
 
 TEST(Forms, GpustatWithPowerIsRead) {
@@ -327,6 +331,19 @@ TEST(Forms, GpustatWithPowerIsRead) {
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
   EXPECT_THAT(values(r, Metric::kPower), ElementsAre(160, 160, 160));
   EXPECT_EQ(device_of(r.sources[0]).power_limit_watts, 400);
+}
+
+TEST(Forms, GpustatTellsWhoseProcessesAreWhere) {
+  std::string text;
+  for (int s = 0; s < 3; ++s) {
+    text += fmt::format("node07   Mon Mar 10 10:15:{:02} 2025  550.54.15\n", s);
+    for (int gpu = 0; gpu < 2; ++gpu)
+      text +=
+          fmt::format("[{}] NVIDIA A100 | 55'C,  90 % | 30512 / 40960 MB | alice:python/4120{}(38198M)\n", gpu, gpu);
+    text += "[2] NVIDIA A100 | 55'C,   9 % | 30512 / 40960 MB | bob:vllm/39907(21452M) eve(12M)\n";
+    text += "[3] NVIDIA A100 | 55'C,   0 % |     4 / 40960 MB |\n";
+  }
+  EXPECT_EQ(read_log(text).meta.extra["users"], "alice python on GPU 0, 1; bob vllm and eve on GPU 2");
 }
 
 TEST(Forms, RocmSmiTellsOfEachGpuBelowADate) {

@@ -31,9 +31,11 @@ std::optional<Nanos> nanos_of(std::string_view microseconds) {
     return std::nullopt;  // an exponent, or a time that cannot be
   if (point != std::string_view::npos) {
     Nanos unit = kMicrosecond / 10;
+    bool rounds = false;
     for (const char digit : microseconds.substr(point + 1)) {
       if (digit < '0' || digit > '9') return std::nullopt;
-      part += unit * (digit - '0');
+      part += unit > 0 ? unit * (digit - '0') : rounds && digit >= '5' ? 1 : 0;
+      rounds = unit > 0;  // by the first digit beyond nanoseconds
       unit /= 10;
     }
   }
@@ -294,8 +296,11 @@ void KinetoReader::event_done() {
 }
 
 // Work of a GPU in a trace of XLA: what stands in a stream of a "/device:GPU:0". The lines of modules and operators
-// beside the streams tell the same once more.
+// beside the streams tell the same once more. On the host JAX's tracer of Python marks functions, and calls of compiled
+// ones, which give work to the GPUs.
 void KinetoReader::take_xla() {
+  if (event_.name.starts_with('$')) event_.category = "python_function";
+  if (event_.name.starts_with("PjitFunction(")) event_.category = "cuda_runtime", event_.name.insert(0, "Launch of ");
   const auto gpu = event_.pid ? xla_gpus_.find(*event_.pid) : xla_gpus_.end();
   if (gpu == xla_gpus_.end() || !event_.tid || !xla_streams_.contains({*event_.pid, *event_.tid})) return;
   event_.category = event_.name.starts_with("Memcpy")   ? "gpu_memcpy"
@@ -313,7 +318,9 @@ void KinetoReader::use() {
   const auto work = work_of(category, event_.name);
   const bool call = category == "cuda_runtime" || category == "cuda_driver";
   const bool op = category == "cpu_op", annotation = category == "user_annotation";
-  const std::string function = category == "python_function" ? frame_of_kineto(event_.name) : "";
+  const std::string function = category != "python_function" ? ""
+                               : of_xla_                     ? frame_of_jax(event_.name)
+                                                             : frame_of_kineto(event_.name);
   if (!work && !call && !op && !annotation && function.empty()) return;
   ++events_;
   const auto bad = [&](std::string_view what) {

@@ -55,4 +55,14 @@ std::string frame_of_kineto(std::string_view name) {
   return fmt::format("{} ({}{}:{})", name.substr(close + 3), before_module(path), path, *line);
 }
 
+std::string frame_of_jax(std::string_view name) {
+  const auto blank = name.rfind(' ');
+  const auto colon = name.rfind(':', blank);
+  if (!name.starts_with('$') || blank == std::string_view::npos || colon == std::string_view::npos) return "";
+  const auto line = parse_number<int>(name.substr(colon + 1, blank - colon - 1));
+  const std::string_view path = name.substr(1, colon - 1);
+  if (!line || path.empty()) return "";
+  return fmt::format("{} ({}{}:{})", name.substr(blank + 1), before_module(path), path, *line);
+}
+
 }  // namespace headroom

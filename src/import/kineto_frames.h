@@ -10,5 +10,7 @@ namespace headroom {
 // of known packages a path that tells what they are is put before the rest. "": no function with a file, such as a
 // built-in method or a name of a torch.nn.Module.
 [[nodiscard]] std::string frame_of_kineto(std::string_view name);
+// Likewise of an event of JAX's tracer of Python, "$train.py:12 step".
+[[nodiscard]] std::string frame_of_jax(std::string_view name);
 
 }  // namespace headroom

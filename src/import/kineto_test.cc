@@ -269,6 +269,38 @@ TEST(Kineto, OfXlaTheStreamsOfItsGpusAreRead) {
   EXPECT_EQ(r->meta.extra.at("calls"), "not read");
 }
 
+TEST(Kineto, OfXlaPythonFunctionsTellWhatTheHostDidBeforeALaunch) {
+  const auto host = [](std::string_view name, int at, int length) {
+    return fmt::format(R"({{"ph":"X","pid":501,"tid":9,"name":"{}","ts":{}.0000006,"dur":{}}},)", name, at, length);
+  };
+  std::string text = R"({"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},)"
+                     R"({"ph":"M","pid":501,"name":"process_name","args":{"name":"/host:CPU"}},)"
+                     R"({"ph":"M","pid":1,"tid":14,"name":"thread_name","args":{"name":"Stream #14"}},)";
+  for (int step = 0; step < 3; ++step)
+    text += host("$pipeline.py:88 __next__", 100 * step, 50) + host("PjitFunction(train_step)", 100 * step + 50, 5) +
+            fmt::format(R"({{"ph":"X","pid":1,"tid":14,"name":"fusion","ts":{},"dur":40}},)", 100 * step + 55);
+  text.back() = ']';
+  const auto r = read(text + "}");
+  ASSERT_TRUE(r) << r.error().what;
+  const SourceId thread = r->all(SourceKind::kCallThread).front();
+  std::vector<std::string> names;
+  for (const ListRow& row : r->tracks[static_cast<std::size_t>(thread)].lists)
+    for (const TextId id : r->lists[row.list]) names.push_back(r->texts[id]);
+  ASSERT_GE(names.size(), 2u);
+  EXPECT_EQ(names[0], "Launch of PjitFunction(train_step)") << "the trace begins with its first call";
+  EXPECT_EQ(names[1], "__next__ (pipeline.py:88)");
+  for (const auto& [tier, why] : r->meta.missing_tiers) EXPECT_NE(tier, 'Y') << why;
+  EXPECT_EQ(frame_of_jax("$jax/_src/api.py:12 f"), "f (/site-packages/jax/_src/api.py:12)");
+  EXPECT_EQ(frame_of_jax("$builtins next"), "");
+}
+
+TEST(Kineto, TimesAreRoundedToNanoseconds) {
+  const auto r = read(trace({kernel("10.0006", "1.9994"), kernel("20.00049", "1")}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->meta.start, 10'001);
+  EXPECT_EQ(r->meta.end, 21'000);
+}
+
 TEST(Kineto, IsToldFromOtherJson) {
   EXPECT_EQ(sniff_log(trace({})), LogFormat::kKineto);
   EXPECT_EQ(sniff_log("[\n{\"ph\":\"X\",\"cat\":\"kernel\""), LogFormat::kKineto);

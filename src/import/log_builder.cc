@@ -135,6 +135,12 @@ void LogBuilder::cell(std::size_t slot, const CellValue& value) {
   if (value.absent || !column.absent.empty()) column.absent.push_back(value.absent);
 }
 
+void LogBuilder::free_memory(const CellValue& value) {
+  GpuLog& log = data_.gpus[gpu_];
+  log.free_memory.resize(log.at.size(), {0, static_cast<std::uint8_t>(Absent::kNotSampled), false});
+  log.free_memory.back() = value;
+}
+
 void LogBuilder::phase(std::string_view name, std::uint32_t line) {
   if (absence_of(name)) name = {};
   if (data_.phases.size() > LogData::kMostPhases || (!data_.phases.empty() && data_.phases.back().name == name)) return;

@@ -25,6 +25,7 @@ struct GpuLog {
   std::vector<Nanos> at;
   std::vector<std::uint32_t> lines;  // where each row stands in the log
   std::vector<Column> columns;
+  std::vector<CellValue> free_memory;           // in bytes; may be shorter than `at`
   std::array<std::string, kDeviceFacts> facts;  // as read last
 };
 
@@ -74,6 +75,7 @@ class LogBuilder {
   void row(std::size_t gpu, Nanos at, std::uint32_t line);
   void cell(std::size_t slot, const CellValue& value);
   void fact(const ColumnRule& rule, std::string_view text);
+  void free_memory(const CellValue& value);
   // What the job was at, by the current row.
   void phase(std::string_view name, std::uint32_t line);
 

@@ -119,6 +119,11 @@ constexpr Name fact(std::string_view name, DeviceFact which) {
   }
   return {name, rule};
 }
+constexpr Name free_bytes(std::string_view name) {
+  Name named = bytes(name, Metric::kMemoryUsed);
+  named.rule.role = ColumnRole::kFree;
+  return named;
+}
 constexpr Name role(std::string_view name, ColumnRole which) {
   ColumnRule rule;
   rule.role = which;
@@ -183,6 +188,7 @@ constexpr std::array kCsvNames{
     bytes("mem_used", Metric::kMemoryUsed),
     bytes("memory_used", Metric::kMemoryUsed),
     bytes("memory.reserved", Metric::kMemoryReserved),
+    free_bytes("memory.free"),
     watts("power.draw", Metric::kPower),
     watts("power_draw", Metric::kPower),
     watts("power", Metric::kPower),
@@ -229,9 +235,8 @@ constexpr std::array kCsvNames{
 };
 
 // Known to nvidia-smi, with no place in a recording: counted, and no reason to doubt the file.
-constexpr std::array<std::string_view, 25> kNotKeptNames{"count",
+constexpr std::array<std::string_view, 24> kNotKeptNames{"count",
                                                          "vbios_version",
-                                                         "memory.free",
                                                          "mem_free",
                                                          "utilization.jpeg",
                                                          "utilization.ofa",

@@ -27,6 +27,7 @@ enum class ColumnRole : std::uint8_t {
   kSerial,
   kHost,     // the machine that the GPU is in
   kPhase,    // what the job was at then, in words
+  kFree,     // memory that is not in use: with the total it is told by what is
   kFact,     // a constant of the device: see DeviceFact
   kNotKept,  // known, and nothing that a recording holds
 };

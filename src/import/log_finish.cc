@@ -76,6 +76,41 @@ void apply_overrides(Device& device, const ImportOptions& options) {
   if (options.memory_total_bytes) device.memory_total_bytes = options.memory_total_bytes;
 }
 
+// One row of each GPU, a little apart: they are of one moment.
+void make_one_round(LogData& data) {
+  Nanos first = std::numeric_limits<Nanos>::max(), last = std::numeric_limits<Nanos>::min();
+  for (const GpuLog& gpu : data.gpus) {
+    if (gpu.at.size() != 1) return;
+    first = std::min(first, gpu.at[0]), last = std::max(last, gpu.at[0]);
+  }
+  if (last - first >= kSecond) return;
+  for (GpuLog& gpu : data.gpus) gpu.at[0] = last;
+}
+
+// What is not free is in use, or reserved by the driver; what is in use and what is free are the whole.
+void take_free_memory(LogData& data, GpuLog& gpu, std::optional<std::int64_t> total) {
+  if (gpu.free_memory.empty()) return;
+  gpu.free_memory.resize(gpu.at.size(), {0, static_cast<std::uint8_t>(Absent::kNotSampled), false});
+  if (!total) total = gpu.device.memory_total_bytes;
+  const Column* used = find_column(gpu, Metric::kMemoryUsed);
+  if (!used && !total)
+    return data.losses.add(LossKind::kColumnNotKept, 1, [] { return std::string("free memory, without the whole"); });
+  if (!used) {
+    Column column{Metric::kMemoryUsed, {}, {}};
+    for (const CellValue& free : gpu.free_memory) {
+      column.values.push_back(free.absent ? 0 : std::max<std::int64_t>(0, *total - free.value));
+      column.absent.push_back(free.absent);
+    }
+    gpu.columns.push_back(std::move(column));
+  } else if (!total) {
+    std::int64_t whole = 0;
+    for (std::size_t i = 0; i < used->values.size(); ++i)
+      if (used->has(i) && !gpu.free_memory[i].absent)
+        whole = std::max(whole, used->values[i] + gpu.free_memory[i].value);
+    if (whole > 0) gpu.device.memory_total_bytes = whole;
+  }
+}
+
 // A log has one of the two; both are the power of about that moment.
 void take_instant_power(GpuLog& gpu) {
   Column* instant = find_column(gpu, Metric::kPowerInstant);
@@ -381,6 +416,7 @@ void name_hosts(LogData& data) {
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   HR_TRYV(settle_fractions(data));
   take_engine_activity(data);
+  for (GpuLog& gpu : data.gpus) take_free_memory(data, gpu, options.memory_total_bytes);
   constexpr const char* kWithIndex = "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…";
   for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) {
     fill_columns(data.gpus[i]);
@@ -394,6 +430,7 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   name_hosts(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
   close_leaps(data);
+  make_one_round(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) {
     GpuLog& gpu = data.gpus[i];
     apply_overrides(gpu.device, options);

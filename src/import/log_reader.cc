@@ -72,6 +72,21 @@ std::string_view LineCursor::rest() {
   return rest_ = all_;
 }
 
+namespace {
+// Where only reasons were asked for that limit nothing ("gpu_idle"), nobody knows of those that do. Beside the
+// utilisation they tell nothing else.
+void drop_reasons_without_limits(LogColumns& columns, const std::function<void(std::size_t)>& drop) {
+  const bool limits = std::any_of(columns.reasons.begin(), columns.reasons.end(), [](const LogField& f) {
+    return (f.rule.reason_bit & (kReasonGpuIdle | kReasonApplicationClocks | kReasonSyncBoost)) == 0;
+  });
+  const bool utilisation = std::any_of(columns.metrics.begin(), columns.metrics.end(),
+                                       [](const LogField& f) { return f.rule.metric == Metric::kGpuUtil; });
+  if (limits || !utilisation) return;
+  for (const LogField& field : columns.reasons) drop(field.column);
+  columns.reasons.clear();
+}
+}  // namespace
+
 std::optional<std::size_t> LogColumns::identity() const {
   if (uuid) return uuid;
   if (index) return index;
@@ -157,6 +172,9 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
       case ColumnRole::kPhase:
         take(columns.phase);
         break;
+      case ColumnRole::kFree:
+        columns.free ? drop(names[i]) : void(columns.free = {i, *rule, 0});
+        break;
       case ColumnRole::kFact:
         columns.facts.push_back({i, *rule, 0});
         break;
@@ -186,6 +204,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   const bool has_mask = std::any_of(columns.metrics.begin(), columns.metrics.end(),
                                     [](const LogField& f) { return f.rule.metric == Metric::kEventReasons; });
   if (has_mask) columns.reasons.clear();  // the mask says all of it
+  drop_reasons_without_limits(columns, [&](std::size_t column) { drop(names[column]); });
   if (!columns.reasons.empty()) columns.reasons_slot = builder_.slot(Metric::kEventReasons);
   builder_.data().losses.add(LossKind::kColumnNotKept, dropped,
                              [&] { return fmt::format("{} (line {})", not_kept, line); });
@@ -285,6 +304,7 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   if (columns.phase) builder_.phase(cells[*columns.phase], at.number());
   for (LogField& field : columns.metrics) reading(field, cells[field.column], at);
   if (!columns.reasons.empty()) reason_bits(columns, cells, at);
+  if (columns.free) builder_.free_memory(read_cell(cells[columns.free->column], columns.free->rule));
   for (const LogField& field : columns.facts) builder_.fact(field.rule, cells[field.column]);
 }
 

@@ -56,6 +56,7 @@ struct LogField {
 struct LogColumns {
   std::size_t count = 0;
   std::vector<LogField> metrics, facts, reasons;
+  std::optional<LogField> free;  // memory
   std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial, host, phase;
   Nanos time_unit = 0;   // of the timestamps, where the header names it
   bool elapsed = false;  // by their name, the timestamps count from the log's beginning

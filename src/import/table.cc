@@ -36,6 +36,7 @@ constexpr std::array kDcgmFields{
     DcgmField{"DCGM_FI_DEV_DEC_UTIL", "DECUT", "utilization.decoder"},
     DcgmField{"DCGM_FI_DEV_FB_USED", "FBUSD", "memory.used"},
     DcgmField{"DCGM_FI_DEV_FB_TOTAL", "FBTTL", "memory.total"},
+    DcgmField{"DCGM_FI_DEV_FB_FREE", "FBFRE", "memory.free"},
     DcgmField{"DCGM_FI_DEV_FB_RESERVED", "FBRSV", "memory.reserved"},
     DcgmField{"DCGM_FI_DEV_POWER_USAGE", "POWER", "power.draw"},
     DcgmField{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "EPLIM", "enforced.power.limit"},

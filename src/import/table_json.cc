@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -82,11 +85,37 @@ std::string member(const Json& object, const char* name) {
   return found == object.end() ? "" : cell_of(*found);
 }
 
+// Whose processes were on each GPU, by gpustat's "alice:python/41201(38198M) bob(512M)": "alice python".
+using UsersOfGpus = std::map<std::string, std::set<std::string>, std::less<>>;  // by index
+
+void take_users(std::string_view cell, std::set<std::string>& users) {
+  constexpr std::size_t kMost = 16;
+  for (const std::string_view process : split(cell, ' ')) {
+    const std::string_view who = process.substr(0, process.find_first_of("/("));  // also of "alice(512M)"
+    if (who.size() < process.size() && !who.empty() && users.size() < kMost) {
+      std::string user(who);
+      std::replace(user.begin(), user.end(), ':', ' ');
+      users.insert(std::move(user));
+    }
+  }
+}
+
+// "alice python on GPU 0, 1; bob vllm on GPU 2"; "" where there is none.
+std::string users_words(const UsersOfGpus& users) {
+  std::map<std::string, std::vector<std::string_view>> gpus;
+  for (const auto& [gpu, names] : users)
+    if (!names.empty()) gpus[fmt::format("{}", fmt::join(names, " and "))].push_back(gpu);
+  std::vector<std::string> parts;
+  for (const auto& [names, of] : gpus) parts.push_back(fmt::format("{} on GPU {}", names, fmt::join(of, ", ")));
+  return join(parts, "; ");
+}
+
 // "box  Mon Oct  9 15:20:11 2023  525.125.06", then a line for each GPU:
 // "[0] NVIDIA GeForce RTX 3090 | 71°C,  99 % | 23010 / 24576 MB | alice(23001M)"
 LogTable table_of_gpustat_text(std::string_view text) {
   LogTable table;
   std::string time;
+  UsersOfGpus users;
   LineCursor lines(text);
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
@@ -115,8 +144,10 @@ LogTable table_of_gpustat_text(std::string_view text) {
       row["power.draw"] = trim(power.substr(0, over).substr(power.find_first_not_of(" ,")));
       row["power.limit"] = trim(power.substr(over + 1, power.find('W') - over - 1));
     }
+    if (cells.size() > 3) take_users(cells[3], users[row["index"]]);
     table.add(row);
   }
+  if (std::string words = users_words(users); !words.empty()) table.extra["users"] = std::move(words);
   return table;
 }
 
@@ -142,7 +173,8 @@ bool is_of_telegraf(const Json& object) {
 // The members of an object, and of objects in it, as cells: {"gpu": {"util": 88}} is "gpu util".
 void put_members(const Json& object, const std::string& within, LogTable::Row& row) {
   constexpr std::size_t kLongest = 128;
-  // nvtop calls its share of memory in use "mem_util".
+  // nvtop calls its share of memory in use "mem_util"; of how many bytes it does not say.
+  const std::string kMemoryInUse = "mem_util of nvtop";
   const bool nvtop = object.contains("gpu_clock") && object.contains("mem_util") && object.contains("device_name");
   if (is_of_telegraf(object)) {
     row["timestamp"] = member(object, "timestamp");
@@ -153,8 +185,8 @@ void put_members(const Json& object, const std::string& within, LogTable::Row& r
     const std::string column = within.empty() ? name : fmt::format("{} {}", within, name);
     if (value.is_object() && column.size() < kLongest)
       put_members(value, column, row);
-    else if (!value.is_structured() && !(nvtop && name == "mem_util"))
-      row[column] = value.is_null() ? "" : cell_of(value);
+    else if (!value.is_structured())
+      row[nvtop && name == "mem_util" ? kMemoryInUse : column] = value.is_null() ? "" : cell_of(value);
   }
 }
 

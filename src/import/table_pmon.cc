@@ -40,6 +40,8 @@ void finish_round(PmonRound& round, LogTable& table) {
   for (const auto& [name, column] : kPmonColumns)
     if (const auto sum = round.sums.find(name); sum != round.sums.end())
       round.row[std::string(column)] = fmt::format("{:g}", std::min(kAll, sum->second));
+  if (const auto memory = round.sums.find("fb"); memory != round.sums.end())
+    round.row["memory.used [MiB]"] = fmt::format("{:g}", memory->second);
   table.add(round.row);
   round = {.number = round.number + 1};
 }
@@ -190,6 +192,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
       on.until = cell("time");
       on.shares.emplace_back(round.number, percent_of(cell("sm")));
     }
+    if (const auto memory = parse_number<double>(cell("fb")); memory && *memory >= 0) round.sums["fb"] += *memory;
     for (const auto& [name, column] : kPmonColumns) {
       const auto value = parse_number<double>(cell(name));
       // "-" where nothing was sampled: of the SMs and the memory that is a process at rest, or none.

@@ -100,7 +100,8 @@ const TraceBuilder::Launch* TraceBuilder::launch_of(const Work& work) const {
 // Whose work it is where no call says it: that of the process of which most was seen.
 std::int64_t TraceBuilder::main_process() const {
   std::map<std::int64_t, std::size_t> seen;
-  for (const auto& [key, thread] : threads_) seen[key.pid] += thread.intervals.size() + thread.annotations.size();
+  for (const auto& [key, thread] : threads_)
+    seen[key.pid] += thread.intervals.size() + thread.annotations.size() + thread.functions.size();
   const auto most =
       std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == seen.end() ? 0 : most->first;
@@ -117,7 +118,10 @@ RecordingMeta TraceBuilder::make_meta(Nanos shift, bool annotated) const {
   meta.host = host;
   meta.tiers = annotated ? "XC" : "C";
   const std::string why = fmt::format("a trace of {} does not have it", tool_);
-  for (const char tier : {'N', 'P', 'L', 'Y'}) meta.missing_tiers.push_back({tier, why});
+  const bool functions = std::any_of(threads_.begin(), threads_.end(),
+                                     [](const auto& thread) { return !thread.second.functions.empty(); });
+  for (const char tier : {'N', 'P', 'L', 'Y'})
+    if (tier != 'Y' || !functions) meta.missing_tiers.push_back({tier, why});
   if (!annotated) meta.missing_tiers.push_back({'X', "the trace holds no annotation"});
   meta.start = first_ + shift;
   meta.end = last_ + shift;

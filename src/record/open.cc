@@ -172,15 +172,27 @@ Result<void> OpenedFile::check_contents(const std::string& path) {
   return {};
 }
 
+// What to do with a database of another program.
+std::string OpenedFile::instead_of(const std::string& path) {
+  const auto has = [&](std::string_view tables, std::int64_t count) {
+    return database_.number(fmt::format("SELECT count(*) FROM sqlite_schema WHERE name IN ({})", tables)).value_or(0) ==
+           count;
+  };
+  if (has("'studies', 'trials'", 2))
+    return fmt::format("it holds studies of Optuna: headroom study {}", typed_word(path));
+  if (!has("'experiments', 'runs', 'metrics'", 3)) return "";
+  return fmt::format(
+      "it holds runs of MLflow; what the last one logged of its GPUs (log_system_metrics): sqlite3 -csv -header {} "
+      "\"SELECT key, value, timestamp FROM metrics WHERE key LIKE 'system/gpu%' AND run_uuid = (SELECT run_uuid FROM "
+      "runs "
+      "ORDER BY start_time DESC LIMIT 1) ORDER BY timestamp\" > gpu.csv; headroom why gpu.csv",
+      typed_word(path));
+}
+
 Result<void> OpenedFile::check_format(const std::string& path) {
   HR_TRY(const auto id, database_.number("PRAGMA application_id"));
-  if (id != kApplicationId) {
-    const auto of_optuna = database_.number("SELECT count(*) FROM sqlite_schema WHERE name IN ('studies', 'trials')");
-    return fail(Errc::kInvalidInput, "this SQLite file is not a Headroom recording",
-                of_optuna.value_or(0) == 2
-                    ? fmt::format("it holds studies of Optuna: headroom study {}", typed_word(path))
-                    : "");
-  }
+  if (id != kApplicationId)
+    return fail(Errc::kInvalidInput, "this SQLite file is not a Headroom recording", instead_of(path));
   HR_TRY(const auto major, database_.number("PRAGMA user_version"));
   if (major <= kFormatMajor) return {};
   std::string writer = "a newer program";

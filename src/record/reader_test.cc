@@ -174,6 +174,19 @@ TEST_F(ReaderTest, OtherFilesAreRefusedWithTheirName) {
   EXPECT_FALSE(read_recording(record("big.hrec"), {.max_values = 50}));
 }
 
+TEST_F(ReaderTest, DatabasesOfOthersAreRefusedWithWhatToDo) {
+  const auto hint = [&](const char* name, const char* tables) {
+    change(file(name), tables);
+    return read_recording(file(name)).error().hint;
+  };
+  EXPECT_NE(hint("optuna.db", "CREATE TABLE studies(a); CREATE TABLE trials(a)").find("headroom study"),
+            std::string::npos);
+  EXPECT_NE(hint("mlflow.db", "CREATE TABLE experiments(a); CREATE TABLE runs(a); CREATE TABLE metrics(a)")
+                .find("FROM metrics WHERE key LIKE 'system/gpu%'"),
+            std::string::npos);
+  EXPECT_EQ(hint("some.db", "CREATE TABLE runs(a)"), "");
+}
+
 TEST_F(ReaderTest, CutAnywhereItNeverCrashesAndNeverInvents) {
   const std::string path = record();
   const Recording whole = *read_recording(path);

@@ -13,7 +13,7 @@ from batch_support import journal
 from windows_support import attempts, batch, task_file, trained_on
 
 SHORT = ("--trees", "5", "--kernel-ms", "40")
-LONG = ("--trees", "10", "--kernel-ms", "60")  # surely seen by the driver's process list
+LONG = ("--trees", "10", "--kernel-ms", "60")  # seen in the driver's process list, but on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,10 @@ def test_a_trainer_that_overrides_its_mask_is_reported_and_stopped(tmp_path):
     tasks = task_file(tmp_path, *LONG, symbols=1, script=script, change=[("retries = 1", "retries = 0")])
     done = batch(tmp_path, tasks, "--gpus", "0", "--per-gpu", "4")
     assert_all_done(done.answer, 7)
-    assert {row["task"] for row in done.answer["placement"]["misplaced"]} == set(given(tmp_path))
+    placement = done.answer["placement"]
+    misplaced = {row["task"] for row in placement["misplaced"]}
+    assert misplaced and misplaced <= set(given(tmp_path)) and placement["verified"] == 0
+    assert len(misplaced) + placement["unseen"] == 7  # on a busy machine one ends before anybody looked
     assert not set(trained_on(tmp_path / "models").values()) & set(given(tmp_path).values())  # it was so
     long = task_file(tmp_path, "--trees", "100", "--kernel-ms", "60", symbols=1, script=script,
                      change=[("retries = 1", "retries = 0")])  # none ends before it is seen

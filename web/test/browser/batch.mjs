@@ -42,8 +42,8 @@ export default async function batch(url) {
   check(firstRow.includes("exit code 3"), `and why: ${firstRow}`);
   const waited = page.locator("section", { has: page.locator("#ledger") });
   check(/The GPU|GPU 0/.test(await waited.locator("p").first().textContent()), "what the GPUs did, in a sentence");
-  await waited.locator("tbody tr").first().waitFor(); // and where their time went
-  await page.locator("section:has(#findings) article").first().waitFor(); // and what cost time
+  await waited.locator("tbody tr").first().waitFor({ timeout: 60_000 }); // and where their time went
+  await page.locator("section:has(#findings) article").first().waitFor({ timeout: 60_000 }); // and what cost time
 
   await table.locator('input[type="search"]').fill("breaks");
   await page.waitForFunction(() =>

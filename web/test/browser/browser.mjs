@@ -68,7 +68,7 @@ export class Browser {
   }
 
   async sees(words, selector = "body") {
-    await this.text(words, selector).waitFor({ timeout: 30_000 });
+    await this.text(words, selector).waitFor({ timeout: 60_000 });
   }
 
   /** Opens everything that can be opened, what appears by that, too. */
