@@ -394,6 +394,7 @@ void take_notes(const Recording& recording, Analysis& a) {
     const bool in_time = a.window.holds(event.at) || (a.window.end >= a.meta.end && event.at >= a.window.end);
     if (text.starts_with(kNoteOutOfMemory) && in_time)
       add_line(a.out_of_memory, event.at, text.substr(kNoteOutOfMemory.size()));
+    if (text.starts_with(kNoteException)) a.exception = text.substr(kNoteException.size());
     if (text.starts_with(kNoteNvtx) && !text.substr(kNoteNvtx.size()).starts_with(kNoteNvtxNotWanted)) a.no_nvtx = text;
   }
 }

@@ -111,6 +111,7 @@ struct Analysis {
   std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
   std::optional<SaidOutOfMemory> out_of_memory;
   std::optional<int> returned;  // by the job, with which it ended; nothing where a signal ended it, or nobody says
+  std::string exception;        // that its output ended with, where it was read
   std::string no_nvtx;          // why NVTX ranges were not recorded though wanted
   std::vector<std::optional<DeviceProfile>> profiles;  // by position in `devices`; absent: no profiler looked
   std::vector<RankPace> ranks;                         // the slowest first; empty: fewer than three count steps

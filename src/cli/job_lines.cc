@@ -71,6 +71,7 @@ std::vector<marks::OutputReaderOptions> readers_of(JobLines& lines, pump::JobOut
     if (log.from_midway) one.seen = output::LineMarks::Seen::kFromMidway;
     one.lines.push_back(std::move(log.lines));
   }
+  for (marks::OutputReaderOptions& reader : readers) reader.last_words = true;
   return readers;
 }
 

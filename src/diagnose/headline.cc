@@ -436,10 +436,21 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   return text;
 }
 
+// Who asks about a job that failed wants to know that first.
+std::string failed_words(const Analysis& a) {
+  const int code = a.meta.exit_code.value_or(0);
+  if (a.job.batch.present || a.goes_on || a.window.end < a.meta.end || code == 0) return "";
+  const std::string after = human_duration(a.ledger.span());
+  if (const auto signal = a.signal(); signal && !a.returned)
+    return fmt::format("Signal {} ended the job after {}. ", *signal, after);
+  return fmt::format("The job failed after {}: exit code {}{}. ", after, code,
+                     a.exception.empty() ? "" : fmt::format(" ({})", visible(a.exception)));
+}
+
 }  // namespace
 
 std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
-  return (a.goes_on ? "So far: " : "") + lost_words(a) + what_happened(a, findings);
+  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a) + what_happened(a, findings);
 }
 
 }  // namespace headroom::diagnose

@@ -7,7 +7,9 @@
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
+#include "model/events.h"
 #include "model/job_variables.h"
+#include "model/notes.h"
 
 namespace headroom {
 namespace {
@@ -86,6 +88,25 @@ TEST(Health, OfAJobThatFailedIsSaidWhetherItsOutputWasRead) {
     if (check.check == "ended_well") {
       EXPECT_EQ(check.evidence, "exit code 137, with which shells say that signal 9 ended what they ran");
     }
+}
+
+TEST(Headline, OfAJobThatFailedSaysSoFirst) {
+  const auto headline = [](int code, std::optional<std::int64_t> returned, const std::string& note) {
+    RecordingBuilder builder(10);
+    builder.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 10, 0.5).context(100, 0, 0, 10, 0.9);
+    builder.meta().exit_code = code;
+    Recording recording = builder.build();
+    if (returned) recording.events.push_back(to_event(events::JobEnd{.exit_code = returned}, recording.meta.end));
+    if (!note.empty())
+      recording.events.push_back(
+          to_event(events::Note{.text = std::string(kNoteException) + note, .line = {}}, recording.meta.end));
+    return explain(recording).headline;
+  };
+  EXPECT_EQ(headline(1, 1, "").find("The job failed after 10.0 s: exit code 1. "), 0U);
+  EXPECT_EQ(headline(1, 1, "ValueError: NaN").find("The job failed after 10.0 s: exit code 1 (ValueError: NaN). "), 0U);
+  EXPECT_EQ(headline(137, {}, "").find("Signal 9 ended the job after 10.0 s. "), 0U);
+  EXPECT_EQ(headline(137, 137, "").find("The job failed after 10.0 s: exit code 137. "), 0U);
+  EXPECT_EQ(headline(0, 0, "ValueError: caught").find("The job failed"), std::string::npos);
 }
 
 TEST(Health, WhatMovesNoMoreHangs) {

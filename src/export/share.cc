@@ -7,6 +7,7 @@
 #include <set>
 
 #include "model/events.h"
+#include "model/notes.h"
 #include "model/wait_target.h"
 #include "stacks/frame.h"
 
@@ -85,7 +86,10 @@ Recording to_share(Recording recording) {
   }
   without_names(recording);
   without_folders(recording.texts);
-  std::erase_if(recording.events, [](const Event& event) { return is<events::Parameter>(event); });
+  std::erase_if(recording.events, [](const Event& event) {
+    const auto note = of_event<events::Note>(event);  // an exception may quote data
+    return is<events::Parameter>(event) || (note && note->text.starts_with(kNoteException));
+  });
   Numbers tasks("task"), groups("group");
   for (Event& event : recording.events) {
     event.attrs.erase("argv");

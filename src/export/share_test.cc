@@ -8,6 +8,8 @@
 #include "base/testing.h"
 #include "diagnose/explain.h"
 #include "export/jsonl.h"
+#include "model/events.h"
+#include "model/notes.h"
 #include "stacks/frame.h"
 
 namespace headroom {
@@ -35,6 +37,7 @@ TEST(Share, KeepsNothingThatTellsWhoRanWhat) {
   sink.add_event({1, std::nullopt, "job_start", kNoSource, {{"argv", "private-argv"}, {"pid", "7"}}});
   for (const char* task : {"private-a", "private-b", "private-a"})
     sink.add_event({2, std::nullopt, "attempt_start", kNoSource, {{"task", task}, {"group", "private-group"}}});
+  sink.add_event(to_event(events::Note{.text = std::string(kNoteException) + "KeyError: private", .line = {}}, 3));
   sink.add_event({3, std::nullopt, "parameter", kNoSource, {{"name", "data"}, {"value", "/private/data"}}});
   const Recording shared = to_share(sink.take());
   std::string text;

@@ -25,6 +25,7 @@ struct OutputReaderOptions {
   std::vector<output::LogPattern> patterns;
   output::LineMarks::Seen seen = output::LineMarks::Seen::kFromTheBegin;
   std::vector<std::unique_ptr<LineSource>> lines;
+  bool last_words = false;  // an exception that the output ends with is noted
 };
 
 // What a job prints, as marks of its recording (MarkTrack). Lines of several sources are put in order of time. Losses:
@@ -45,6 +46,7 @@ class OutputReader final : public Reader {
   };
   bool collect(std::size_t most, Nanos at);
   void take_lines(RecordingSink& sink);
+  void note_exception(RecordingSink& sink) const;
   [[nodiscard]] MarkTrack& track(RecordingSink& sink);
 
   OutputReaderOptions options_;
@@ -52,6 +54,7 @@ class OutputReader final : public Reader {
   std::optional<MarkTrack> track_;
   std::map<std::pair<std::size_t, std::uint16_t>, output::LineCutter> cutters_;  // by source and stream
   std::vector<Line> lines_;
+  std::string tail_;  // the last lines, as long as last_words asks
   std::size_t most_ = kBytesPerLook;
   Nanos last_ = 0;  // of the latest piece
   std::int64_t lost_ = 0;

@@ -239,6 +239,25 @@ TEST_F(OutputReaderTest, TrialsThatFailOneAfterTheOtherAreNotedEach) {
   EXPECT_EQ(sink_.recording().events.size(), 80U);
 }
 
+TEST_F(OutputReaderTest, TheExceptionAtTheEndIsNotedWhereThatIsWanted) {
+  for (const bool wanted : {false, true}) {
+    MemorySink sink;
+    OutputReaderOptions options{.source = {SourceKind::kMarks, "7/1/7/output"}, .last_words = wanted};
+    append("Traceback (most recent call last):\n  File \"a\"\nValueError: hf_abcdefghijklmnopqrstuv is no token\n");
+    options.lines.push_back(lines_of_file(Fd(::open(path().c_str(), O_RDONLY | O_CLOEXEC)), 0));
+    OutputReader one(std::move(options));
+    one.read(kSecond, sink);
+    EXPECT_TRUE(sink.recording().events.empty());
+    one.end_soon();
+    one.read(2 * kSecond, sink);
+    ASSERT_EQ(sink.recording().events.size(), wanted ? 1U : 0U);
+    if (wanted) {
+      EXPECT_EQ(sink.recording().events[0].attrs.at("text"),
+                std::string(kNoteException) + "ValueError: *** is no token");
+    }
+  }
+}
+
 TEST_F(OutputReaderTest, ThatAGpusMemoryDidNotSufficeIsNoted) {
   const auto one = reader(copied_lines(std::move(out_)));
   send("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 8 GiB\nMemoryError\nall memory is fine\n",

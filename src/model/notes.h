@@ -5,9 +5,10 @@
 // Begins of notes (events::Note) that are more than words: who writes them and who reads them agree here.
 namespace headroom {
 
-inline constexpr std::string_view kNoteOutOfMemory = "GPU memory, by its output: ";  // then the line
-inline constexpr std::string_view kNoteNvtx = "NVTX ranges are not recorded: ";      // then why
-inline constexpr std::string_view kNoteNvtxNotWanted = "not wanted";                 // begins such a reason
-inline constexpr std::string_view kNoteNvtxTaken = "names another library";          // is in one: somebody wants NVTX
+inline constexpr std::string_view kNoteOutOfMemory = "GPU memory, by its output: ";        // then the line
+inline constexpr std::string_view kNoteException = "the last exception, by its output: ";  // then its line
+inline constexpr std::string_view kNoteNvtx = "NVTX ranges are not recorded: ";            // then why
+inline constexpr std::string_view kNoteNvtxNotWanted = "not wanted";                       // begins such a reason
+inline constexpr std::string_view kNoteNvtxTaken = "names another library";  // is in one: somebody wants NVTX
 
 }  // namespace headroom

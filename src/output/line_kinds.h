@@ -150,6 +150,11 @@ inline constexpr std::array kLineRules{
         LineKind::kMetrics,
         R"((?i)^[-=*#>\s]*(?:(?:[a-z]\w*[ _/-]){0,2}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)(?:\s*[:=]\s*|\s+)[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)+$)",
         "Train Loss: 0.34, Train Acc: 91.2%", "many scripts"},
+    // Behind the number of an epoch that is of no told whole, or of a row.
+    LineRule{
+        LineKind::kMetrics,
+        R"((?i)^[-=*#\s(]*(?:(?:train(?:ing)? )?(?:epoch|ep|round|fold)[ :#=]*[\[(]?\d+[\])]?|\[\d+\])[ \t,:;|-]+.*(?:loss|acc|accuracy|auc|f1|rmse|mae|perplexity|ppl)\w*\s*(?:[:=|]\s*|\s)[-+]?\d)",
+        "epoch 3 loss 0.34 ic=0.051", "many scripts"},
 };
 
 struct LineMatch {

@@ -105,8 +105,10 @@ const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
     if (!(after_best && match.rule->kind == LineKind::kBoostingRow) &&
         !(match.rule->kind == LineKind::kEpochTold && has(LineKind::kStep)))
       take_kind(match, body);
-  if (has(LineKind::kEpochTold) || has(LineKind::kValidationEnds) || has(LineKind::kStep) || has(LineKind::kMetrics))
+  if (has(LineKind::kEpochTold) || has(LineKind::kValidationEnds) || has(LineKind::kStep) || has(LineKind::kMetrics)) {
     take_metrics(body, Form::kWords);
+    take_own_metrics(body);
+  }
   return marks_;
 }
 
@@ -262,6 +264,27 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
       }
       metric(called, *number);
     }
+}
+
+// Beside a metric that is known, "ic=0.051" and "Sharpe: 1.2" are metrics of the job's own. Not what says where it is
+// or how long that took, nor a number with a unit behind it.
+void LineMarks::take_own_metrics(std::string_view text) {
+  static const RE2 one(
+      R"((?:^|[\s,;|(\[])([A-Za-z][\w/-]*)\s*[:=]\s*([-+]?(?:\d[\d.]*|\.\d+)(?:[eE][-+]?\d+)?)([^\s,;|)\]]*\s*[A-Za-z/]*))");
+  static const RE2 known(R"((?i).*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl))");
+  static const RE2 unit(
+      R"((?i)%?(?:[^\s%].*|\s+(?:s|secs?|seconds|ms|mins?|minutes|h|hours|[kmg]i?b|[a-z]+/s(?:ec)?)))");
+  constexpr std::array<std::string_view, 17> kOther{"epoch", "step",     "global_step", "iteration", "iter",  "batch",
+                                                    "time",  "eta",      "elapsed",     "remaining", "total", "took",
+                                                    "rank",  "duration", "seed",        "fold",      "size"};
+  re2::StringPiece rest(text.data(), text.size()), name, value, behind;
+  while (RE2::FindAndConsume(&rest, one, &name, &value, &behind)) {
+    rest = re2::StringPiece(behind.data(), static_cast<std::size_t>(text.data() + text.size() - behind.data()));
+    const std::string called(name.data(), name.size());
+    if (RE2::FullMatch(called, known) || RE2::FullMatch(behind, unit)) continue;
+    if (std::find(kOther.begin(), kOther.end(), lower(called)) != kOther.end()) continue;
+    if (const auto number = figure({value.data(), value.size()})) metric(called, *number);
+  }
 }
 
 // Several ranks may say of the same epoch that it begins.

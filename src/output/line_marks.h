@@ -53,6 +53,7 @@ class LineMarks {
   // "loss=0.3, acc=0.9", "loss: 0.3", " - loss: 0.3", "| Train Loss 0.3 |"
   enum class Form : std::uint8_t { kEquals, kColon, kDashColon, kWords };
   void take_metrics(std::string_view text, Form form);
+  void take_own_metrics(std::string_view text);
   void phase(std::string_view name);
   void resume() { phase(base_); }
   [[nodiscard]] bool interrupted() const;

@@ -32,6 +32,20 @@ TEST(LineMarks, MetricsOfJsonLinesAndOfSentences) {
             (std::map<std::string, double>{{"loss", 0.9}, {"val_acc", 0.4}, {"val_auc", 0.82}, {"train_loss", 0.34}}));
 }
 
+TEST(LineMarks, MetricsOfOnesOwnStandBesideKnownOnes) {
+  const auto metrics = [](std::string_view line) { return Said().print(std::string(line) + "\n").metrics; };
+  using Metrics = std::map<std::string, double>;
+  EXPECT_EQ(metrics("epoch 3 loss 0.9"), (Metrics{{"loss", 0.9}}));
+  EXPECT_EQ(metrics("[3] loss: 0.8 IC: 0.051"), (Metrics{{"loss", 0.8}, {"IC", 0.051}}));
+  EXPECT_EQ(metrics("Fold 2 val_auc=0.71 ic=-.02"), (Metrics{{"val_auc", 0.71}, {"ic", -0.02}}));
+  EXPECT_EQ(metrics("Epoch 4: train loss 0.52, IC=0.034, Sharpe: 1.21, took 12.3s, time: 8 s, mem=3.2GB, lr=3e-4"),
+            (Metrics{{"train_loss", 0.52}, {"IC", 0.034}, {"Sharpe", 1.21}, {"lr", 3e-4}}));
+  EXPECT_EQ(metrics("Epoch 4/9 | loss: 0.5 | speed: 81.2 samples/s"),
+            (Metrics{{"loss", 0.5}, {"samples_per_second", 81.2}}));
+  EXPECT_EQ(metrics("Sharpe: 1.21"), Metrics{}) << "what it is, nothing tells";
+  EXPECT_EQ(metrics("epoch 3 of the paper: loss of data in 2019"), Metrics{});
+}
+
 TEST(LineMarks, LightningsBarsTellTrainingFromValidation) {
   Said said;
   said.print("\rSanity Checking: |          | 0/? [00:00<?, ?it/s]");

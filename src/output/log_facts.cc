@@ -138,27 +138,45 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + std::string(kMore);
 }
 
-}  // namespace
+struct End {
+  std::string last, exception;  // the last line, and that of the last traceback
+  std::size_t behind = 0;       // lines after that
+};
 
-std::string last_words(std::string_view output) {
+End end_of(std::string_view output) {
   constexpr std::string_view kTraceback = "Traceback (most recent call last):";
-  std::string last, exception;
+  End end;
   bool in_traceback = false;
   for (const std::string_view line : split(output, '\n')) {
     if (line.starts_with(kTraceback)) {
       in_traceback = true;
-      exception.clear();
+      end.exception.clear();
       continue;
     }
     std::string text = printable(line);
     if (text.empty()) continue;
+    ++end.behind;
     if (in_traceback && line.front() != ' ' && line.front() != '\t') {
-      exception = text;
+      end.exception = text;
+      end.behind = 0;
       in_traceback = false;
     }
-    last = std::move(text);
+    end.last = std::move(text);
   }
-  return shortened(exception.empty() ? std::move(last) : std::move(exception));
+  return end;
+}
+
+}  // namespace
+
+std::string last_words(std::string_view output) {
+  End end = end_of(output);
+  return shortened(end.exception.empty() ? std::move(end.last) : std::move(end.exception));
+}
+
+std::string exception_at_end(std::string_view output) {
+  constexpr std::size_t kFew = 5;  // of a tracker that says good-bye, of a launcher
+  End end = end_of(output);
+  return end.behind <= kFew ? shortened(std::move(end.exception)) : "";
 }
 
 }  // namespace headroom::output

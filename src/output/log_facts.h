@@ -38,5 +38,8 @@ class LogFacts {
 // For one line beside an exit code: what went wrong, by the end of what a program printed. The exception where that
 // ends with a Python traceback, else the last line; printable, and at most 160 bytes. "" where it printed nothing.
 [[nodiscard]] std::string last_words(std::string_view output);
+// The exception alone, likewise, where what a program printed ends with a Python traceback and a few lines at most
+// behind it; else "".
+[[nodiscard]] std::string exception_at_end(std::string_view output);
 
 }  // namespace headroom::output

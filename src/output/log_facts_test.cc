@@ -94,6 +94,14 @@ TEST(LastWords, APythonTracebackIsItsException) {
             "ValueError: second");
 }
 
+TEST(LastWords, AnExceptionAtTheEndIsToldFromOneOnTheWay) {
+  const std::string failed = "step 1\nTraceback (most recent call last):\n  File \"a\"\nValueError: NaN loss\n";
+  EXPECT_EQ(exception_at_end(failed), "ValueError: NaN loss");
+  EXPECT_EQ(exception_at_end(failed + "wandb: synced\n\n"), "ValueError: NaN loss");
+  EXPECT_EQ(exception_at_end(failed + "2\n3\n4\n5\n6\n7\n"), "") << "the job went on";
+  EXPECT_EQ(exception_at_end("cannot open prices.csv\n"), "");
+}
+
 TEST(LastWords, ControlCharactersAndBarsAreLeftOut) {
   EXPECT_EQ(last_words("  1%|\r 50%|#\r\x1b[31mfailed\x1b[0m at\a step 7\r\n"), "failed at step 7");
 }

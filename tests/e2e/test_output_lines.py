@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -142,6 +143,13 @@ def test_output_and_error_that_are_one_keep_their_order(tmp_path):
 @pytest.mark.parametrize("script, code", [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
 def test_the_jobs_exit_code_is_returned_and_its_last_words_are_there(tmp_path, script, code):
     assert run(tmp_path, "sh", "-c", f"printf 'last words'; {script}") == (code, b"last words", b"")
+
+
+def test_why_begins_with_the_exception_that_ended_the_job(tmp_path):
+    assert run(tmp_path, PYTHON, "-c", "raise ValueError('NaN loss')")[0] == 1
+    told = subprocess.run([HEADROOM, "why", str(tmp_path / "run.hrec"), "--width", "200"], env=environment(tmp_path),
+                          capture_output=True, text=True, check=True).stdout
+    assert re.match(r"The job failed after .*: exit code 1 \(ValueError: NaN loss\)\. ", told), told
 
 
 def test_a_reader_that_goes_away_is_a_broken_pipe_for_the_job(tmp_path):
