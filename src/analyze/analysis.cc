@@ -145,10 +145,12 @@ std::vector<Loss> losses_of(const Recording& recording, const Window& window) {
   return losses;
 }
 
-// The last time of which a GPU of the recording was read. What is still being written lacks the last seconds.
+// The last time of which a GPU of the recording was read; without GPUs, a process. What is still being written lacks the
+// last seconds.
 Nanos last_reading(const Recording& recording) {
   Nanos last = recording.meta.start;
-  for (const SourceKind kind : {SourceKind::kGpu, SourceKind::kGpuUtilRing})
+  const bool gpus = !recording.all(SourceKind::kGpu).empty();
+  for (const SourceKind kind : {gpus ? SourceKind::kGpu : SourceKind::kProcess, SourceKind::kGpuUtilRing})
     for (const SourceId id : recording.all(kind))
       if (const auto& at = track_of(recording, id).at; !at.empty()) last = std::max(last, at.back());
   return std::min(last, recording.meta.end);

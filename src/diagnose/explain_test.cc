@@ -166,6 +166,13 @@ TEST(Explain, OfARecordingThatIsBeingWrittenNothingMayHaveBeenReadYet) {
   EXPECT_THAT(explain(recording).headline, StartsWith("No GPU was recorded"));
 }
 
+TEST(Explain, AJobWithoutAGpuHasATimeWhileItRuns) {
+  RecordingBuilder builder(20);
+  builder.process(100, 1, 0, 20, 0.5);
+  builder.meta().stop_reason = "";
+  EXPECT_EQ(explain(builder.build()).headline, "So far: No GPU was recorded in 20.0 s.");
+}
+
 TEST(Explain, StepsAreAtLeastSoManyWhereSomeOfWhatCountsThemWasLost) {
   const auto headline = [](LossKind lost) {
     RecordingBuilder builder(60);

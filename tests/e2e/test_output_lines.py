@@ -147,9 +147,10 @@ def test_the_jobs_exit_code_is_returned_and_its_last_words_are_there(tmp_path, s
 
 def test_why_begins_with_the_exception_that_ended_the_job(tmp_path):
     assert run(tmp_path, PYTHON, "-c", "raise ValueError('NaN loss')")[0] == 1
-    told = subprocess.run([HEADROOM, "why", str(tmp_path / "run.hrec"), "--width", "200"], env=environment(tmp_path),
+    told = subprocess.run([HEADROOM, "why", str(tmp_path / "run.hrec"), "--json"], env=environment(tmp_path),
                           capture_output=True, text=True, check=True).stdout
-    assert re.match(r"The job failed after .*: exit code 1 \(ValueError: NaN loss\)\. ", told), told
+    headline = json.loads(told)["headline"]
+    assert re.match(r"The job failed after .*: exit code 1 \(ValueError: NaN loss\)\. ", headline), headline
 
 
 def test_a_reader_that_goes_away_is_a_broken_pipe_for_the_job(tmp_path):
