@@ -145,8 +145,8 @@ std::vector<Loss> losses_of(const Recording& recording, const Window& window) {
   return losses;
 }
 
-// The last time of which a GPU of the recording was read; without GPUs, a process. What is still being written lacks the
-// last seconds.
+// The last time of which a GPU of the recording was read; without GPUs, a process. What is still being written lacks
+// the last seconds.
 Nanos last_reading(const Recording& recording) {
   Nanos last = recording.meta.start;
   const bool gpus = !recording.all(SourceKind::kGpu).empty();
