@@ -244,9 +244,9 @@ std::string what_if_notes(const StudyReport& report, const std::vector<const Wha
             : "Open: at least one trial is; how much of that is start-up is not known, nor what the GPU did.");
   const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
   if (!any_helps)
-    sentences.push_back(fmt::format("None of these {} to find the best value sooner.",
-                                    std::any_of(report.what_if.begin(), report.what_if.end(), may_gain) ? "is sure"
-                                                                                                        : "promises"));
+    sentences.push_back(
+        fmt::format("None of these {} to find the best value sooner.",
+                    std::any_of(report.what_if.begin(), report.what_if.end(), may_gain) ? "is sure" : "promises"));
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))
     sentences.emplace_back(
         "* reached in a part of the replays only; under another pruner the others count with all their time, and then "

@@ -98,19 +98,19 @@ std::string direction_of(const ParameterColumn& column, const std::vector<double
 }
 
 // Reports and seconds of trials that made about as many, in the middle.
-struct Reported {
+struct ReportGroup {
   double reports = 0, seconds = 0;
 };
 
 // The trials in up to three groups of about the same size, by how many reports they made.
-std::vector<Reported> by_reports(const Study& study, const Timeline& timeline) {
+std::vector<ReportGroup> report_groups(const Study& study, const Timeline& timeline) {
   constexpr std::size_t kGroups = 3, kFewestOfAGroup = 3;
   std::vector<std::pair<double, double>> trials;
   for (std::size_t i = 0; i < study.trials.size(); ++i)
     if (tells_of_steps(study.trials[i], timeline.spans[i]))
       trials.emplace_back(static_cast<double>(study.trials[i].reports), seconds(timeline.spans[i].duration()));
   std::sort(trials.begin(), trials.end());
-  std::vector<Reported> groups;
+  std::vector<ReportGroup> groups;
   std::vector<double> reports, lengths;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     reports.push_back(trials[i].first), lengths.push_back(trials[i].second);
@@ -128,9 +128,9 @@ std::vector<Reported> by_reports(const Study& study, const Timeline& timeline) {
 std::string later_longer(const Study& study, const StepModel& model, const Timeline& timeline) {
   const bool one_kind =
       std::all_of(model.relative.begin(), model.relative.end(), [](double relative) { return relative == 1; });
-  const std::vector<Reported> groups = by_reports(study, timeline);
+  const std::vector<ReportGroup> groups = report_groups(study, timeline);
   if (!model.later_longer || !one_kind || groups.size() < 2) return "";
-  const Reported &first = groups.front(), &before = groups[groups.size() - 2], &last = groups.back();
+  const ReportGroup &first = groups.front(), &before = groups[groups.size() - 2], &last = groups.back();
   const double early = first.seconds / first.reports;
   const double late = (last.seconds - before.seconds) / (last.reports - before.reports);
   if (late < kVaries * early) return "";
