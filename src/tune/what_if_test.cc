@@ -457,6 +457,32 @@ TEST(WhatIf, AStartupThatIsNotKnownIsNotHalved) {
   EXPECT_EQ(find(report, "start-up halved"), nullptr);
 }
 
+// Every second trial is pruned at its first report, by its value; a trial of k reports takes 70 k^1.6 s.
+TEST(WhatIf, ATrialThatIsNotPrunedGoesOnWithStepsThatTakeLonger) {
+  testing::StudyBuilder builder;
+  double now = 0;
+  for (int i = 0; i < 40; ++i) {
+    const bool whole = i % 2 == 0;
+    const int reports = whole ? 9 - i % 3 : 1;
+    const double length = 70 * std::pow(reports, 1.6) + i % 3;
+    builder.add(whole ? TrialState::kComplete : TrialState::kPruned, now, now + length, reports);
+    if (!whole) builder.study.reports.back().value = 5;
+    now += length + 1;
+  }
+  StudyOptions options;
+  options.replays = 5;
+  options.pruner = PrunerSettings{.kind = PrunerKind::kThreshold, .upper = 2};
+  const StudyReport report = what_if_of(builder.study, options);
+  ASSERT_TRUE(report.calibration.good) << report.calibration.why;
+  const WhatIf* all = find(report, "no pruning");
+  ASSERT_TRUE(all);
+  const double whole = 70 * std::pow(8, 1.6);  // constant steps would take 560 s
+  // A start-up, of which nothing is known, takes no longer in a longer trial: the draws go from none to all of a trial.
+  EXPECT_GT(all->gpu_hours * 3600, now + 20 * 0.3 * whole);
+  EXPECT_LT(all->gpu_hours * 3600, now + 20 * 1.1 * whole);
+  EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("the first k of a trial take k^1.6 times")));
+}
+
 TEST(WhatIf, ATrialThatHungHangsUnderEachChange) {
   StudyOptions options;
   options.replays = 5;
