@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "base/strings.h"
+#include "batch/add_tasks.h"
 #include "batch/choose_tasks.h"
 #include "batch/events.h"
 #include "batch/read_tasks.h"
@@ -202,6 +203,7 @@ Result<Batch::Addition> Batch::plan_addition(const std::vector<TaskSpec>& given)
       return fail(Errc::kInvalidInput, fmt::format("the batch has a task '{}', with another command", task.name),
                   "give it another name");
   }
+  name_parameters(options_.tasks, addition.tasks);
   if (options_.pin == PinBy::kNothing) HR_TRYV(leave_gpus_alone(addition.tasks, "the batch has none"));
   std::vector<TaskSpec> all = options_.tasks;
   all.insert(all.end(), addition.tasks.begin(), addition.tasks.end());

@@ -176,8 +176,9 @@ Result<bool> AbVerb::run_one(std::size_t repeat) {
   }
   HR_TRY(const compare::Side side, facts_of(repeat));
   const compare::Sample& sample = side.samples.front();
-  repeats_->say_line(fmt::format("{:<6} {}{}", name, human_duration(static_cast<Nanos>(sample.seconds() * 1e9)),
-                                 sample.steps ? fmt::format(", {:g} steps", *sample.steps) : ""));
+  repeats_->say_line(fmt::format(
+      "{:<6} {}{}", name, human_duration(static_cast<Nanos>(sample.seconds() * 1e9)),
+      sample.steps ? fmt::format(", {}{:g} steps", sample.steps_of_lines ? "at least " : "", *sample.steps) : ""));
   return repeats_->signal() == 0;
 }
 

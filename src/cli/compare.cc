@@ -61,11 +61,11 @@ std::optional<Result<int>> of_studies(const CompareOptions& options) {
                 fmt::format("compare: {} is no storage of Optuna{}", a ? options.b : options.a,
                             a || b ? ", and a study is compared with a study" : ""),
                 "headroom compare A.db B.db");
-  const bool runs = options.tasks || options.steps || options.whole || !options.changed.empty() ||
-                    !options.artefacts.empty() || !options.document.path.empty();
+  const bool runs =
+      options.tasks || options.steps || options.whole || !options.changed.empty() || !options.artefacts.empty();
   if (runs)
     return fail(Errc::kInvalidInput,
-                "compare: two studies take no other option than --study-a, --study-b, --require and --json",
+                "compare: two studies take no other option than --study-a, --study-b, --require, --json and --output",
                 "headroom compare A.db B.db");
   HR_TRY(auto requirements, read_requirements(options.require));
   return compare_studies({.a = options.a,
@@ -73,7 +73,8 @@ std::optional<Result<int>> of_studies(const CompareOptions& options) {
                           .study_a = options.study_a,
                           .study_b = options.study_b,
                           .requirements = std::move(requirements),
-                          .json = options.json});
+                          .json = options.json,
+                          .document = options.document});
 }
 
 Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {

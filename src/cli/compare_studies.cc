@@ -42,11 +42,17 @@ bool names_storage(const std::string& word) {
 
 Result<int> compare_studies(const StudyPair& pair) {
   DatabaseCopy::remove_stale();
+  DocumentFile file;
+  if (!pair.document.path.empty()) {
+    HR_TRY(file, document_file("compare", pair.document));
+  }
   HR_TRY(const Side a, side_of_study(pair.a, pair.study_a, "--study-a"));
   HR_TRY(const Side b, side_of_study(pair.b, pair.study_b, "--study-b"));
   StudyComparison comparison = compare::compare_studies(a.report, a.ended, b.report, b.ended);
   HR_TRY(comparison.requirements, judged_of(pair.requirements, b.figures));
-  put(pair.json ? report::to_json(comparison) : report::to_text(comparison, text_options(STDOUT_FILENO)));
+  if (!file.path.empty()) HR_TRYV(write_document(file, report::StudyComparisonDocument{comparison}));
+  if (pair.prints)
+    put(pair.json ? report::to_json(comparison) : report::to_text(comparison, text_options(STDOUT_FILENO)));
   return comparison.differences.empty() && compare::all_kept(comparison.requirements) ? kExitOk : kExitFailed;
 }
 

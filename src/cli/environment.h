@@ -16,6 +16,9 @@ namespace headroom::cli {
 // What a recording keeps of it, without secrets (model/job_variables.h): a job has it from this process.
 [[nodiscard]] JobVariables variables_of_job();
 
+// In RecordingMeta::extra: the `headroom sim` command that made the virtual GPUs, as a shell takes it.
+inline constexpr std::string_view kVirtualGpus = "virtual GPUs";
+
 [[nodiscard]] std::string nvml_library();          // $HEADROOM_NVML, else as the loader finds the driver's
 [[nodiscard]] bool on_virtual_gpus();              // below `headroom sim`
 [[nodiscard]] std::string file_of_virtual_gpus();  // that their users hold open; "" elsewhere

@@ -10,6 +10,7 @@
 #include "analyze/analysis.h"
 #include "analyze/work.h"
 #include "base/visible.h"
+#include "cli/environment.h"
 #include "compare/parameters.h"
 #include "compare/requirements.h"
 #include "model/entities.h"
@@ -198,12 +199,15 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
     run.points = points_of(recording, steps);
     const auto& last = steps.counts().back();
     run.steps = static_cast<double>(last.steps);
+    run.steps_of_lines = explanation.work && explanation.work->via == "output";
     if (last.samples) run.seen = static_cast<double>(*last.samples);
   }
   side.samples.push_back(std::move(run));
   side.steps = stretches_of(steps);
   side.command = typed_line(ran.argv);
   side.folder = ran.folder;
+  if (const auto box = recording.meta.extra.find(std::string(kVirtualGpus)); box != recording.meta.extra.end())
+    side.virtual_gpus = box->second;
   side.bytes_read = bytes_read(recording);
   take_hardware(recording, explanation.ledger.devices, side.hardware);
   take_ledger(explanation, side);

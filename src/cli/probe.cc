@@ -123,6 +123,7 @@ class ProbeVerb {
   std::unique_ptr<Repeats> repeats_;
   ProbeReport report_;
   std::optional<bool> by_steps_;  // of the runs so far
+  bool of_lines_ = false;         // some count their steps in lines of output
 };
 
 Result<void> ProbeVerb::plan_stop() {
@@ -297,6 +298,7 @@ Result<void> ProbeVerb::take(std::size_t repeat) {
     return fail(Errc::kInvalidInput, "some runs count their steps and others do not: they cannot be compared",
                 "headroom.step(), or --step REGEX for a line that the program prints");
   by_steps_ = part.by_steps;
+  of_lines_ |= part.of_lines;
   const bool samples = part.by_steps && !sizes_.empty();
   report_.unit = samples ? "sample" : part.by_steps ? "step" : "run";
   part.run.value = runs_[repeat].side, part.run.round = runs_[repeat].round;
@@ -334,7 +336,8 @@ int ProbeVerb::finish() {
     report_.stopped = fmt::format("stopped after {} of {}", report_.runs.size(), count_of(runs_.size(), "run"));
   const bool kept = repeats_->finish(signal != 0 ? "drained" : failed ? "failed" : "finished");
   const bool json = options_.common.json;
-  const std::string text = report::to_text(report_, text_options(json ? STDERR_FILENO : STDOUT_FILENO));
+  std::string text = report::to_text(report_, text_options(json ? STDERR_FILENO : STDOUT_FILENO));
+  if (of_lines_) text += "Steps are those that lines of output tell of: more may have been done.\n";
   if (!json)
     put(text);
   else if (!options_.common.quiet)

@@ -61,6 +61,7 @@ Result<CountedPart> counted_part(const std::string& path, Counting how, std::int
       explain(recording, {.window = std::pair(window.begin - recording.meta.start, window.end - recording.meta.start)});
   if (const Ledger& ledger = explanation.ledger; ledger.budget() > 0)
     part.run.busy_ratio = static_cast<double>(ledger.busy()) / static_cast<double>(ledger.budget());
+  part.of_lines = part.by_steps && explanation.work && explanation.work->via == "output";
   return part;
 }
 

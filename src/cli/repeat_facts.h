@@ -19,7 +19,7 @@ namespace headroom::cli {
 enum class Counting : std::uint8_t { kSteps, kWholeRun };
 struct CountedPart {
   ProbedRun run;
-  bool by_steps = false;
+  bool by_steps = false, of_lines = false;  // of_lines: lines of its output counted them, at least
 };
 [[nodiscard]] Result<CountedPart> counted_part(const std::string& recording, Counting how, std::int64_t warm_up,
                                                std::int64_t steps);

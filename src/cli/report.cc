@@ -9,6 +9,7 @@
 #include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/compare.h"
+#include "cli/compare_studies.h"
 #include "cli/document_file.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
@@ -109,6 +110,10 @@ Result<void> write_comparison(const Options& options, const ImportOptions& impor
   if (both.document.path.empty())
     both.document.path = default_output(short_name(both.a) + "-" + short_name(both.b),
                                         both.document.format.empty() ? "html" : both.document.format);
+  if (names_storage(both.a) && names_storage(both.b)) {
+    HR_TRYV(compare_studies({.a = both.a, .b = both.b, .prints = false, .document = both.document}));
+    return {};
+  }
   HR_TRYV(compared(both, import));
   return {};
 }
@@ -131,7 +136,7 @@ Action declare_report(VerbInput input) {
   app.add_option("RECORDING", options->recording,
                  std::string(kRecordingWords) + ", or the storage of an Optuna study; default: last");
   app.add_option("B", options->other,
-                 "a second recording, or batch: the document is then that of headroom compare RECORDING B");
+                 "a second recording, batch or storage: the document is then that of headroom compare RECORDING B");
   app.add_option("-o,--output", options->document.path,
                  "a file that ends with .html or .md (default: NAME.report.html here; '-': standard output)")
       ->type_name("FILE");

@@ -191,6 +191,8 @@ void WatchedJob::start_recording(pid_t pid, Loop& loop) {
   meta.command = argv_;
   meta.job_pid = pid;
   keep_job_variables(variables_of_job(), meta);
+  if (const auto box = environment("HEADROOM_SIM_COMMAND"); box && on_virtual_gpus())
+    meta.extra[std::string(kVirtualGpus)] = visible(*box);
   auto tree = make_tree({pid}, id_, JobOf::kRecorder);
   tree_ = tree.get();
   SessionOptions session = session_options(options_.live, std::move(meta), std::move(tree), GivenGpus::kByEnvironment);

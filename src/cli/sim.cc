@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/verbs.h"
 #include "live/job.h"
 #include "sim/box/janitor.h"
@@ -61,14 +63,34 @@ Result<sim::BoxOptions> box_options(const SimOptions& options) {
   return box;
 }
 
+// The command that makes such a box, as a shell takes it: the recorder keeps it, so that a run can be repeated.
+std::string command_of_box(const SimOptions& options) {
+  const SimOptions usual;
+  std::vector<std::string> words{"headroom", "sim"};
+  const auto add = [&](const char* name, const std::string& value) { words.insert(words.end(), {name, value}); };
+  const auto add_file = [&](const char* name, const std::string& path) {
+    if (!path.empty()) add(name, std::filesystem::absolute(path).lexically_normal().string());
+  };
+  if (options.describe.empty()) add("--gpus", options.gpus);
+  add_file("--describe", options.describe);
+  add_file("--faults", options.faults);
+  if (options.schedule != usual.schedule) add("--schedule", options.schedule);
+  if (options.processes != usual.processes) add("--processes", options.processes);
+  if (options.quantum_ms != usual.quantum_ms) add("--quantum-ms", fmt::format("{}", options.quantum_ms));
+  if (options.wsl2) words.emplace_back("--wsl2");
+  return typed_line(words);
+}
+
 // Runs the command inside the box, in the foreground of the terminal; returns its exit code.
-Result<int> run_inside(const sim::Box& box, const std::vector<std::string>& argv) {
+Result<int> run_inside(const sim::Box& box, const std::string& command, const std::vector<std::string>& argv) {
   HR_TRY(Signals signals, Signals::block(ForegroundJob::kSignals));
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
   HR_TRY(sim::Janitor janitor, sim::Janitor::start(box));
   HR_TRYV(loop->watch(janitor.fd(), [&] { janitor.tidy(); }));
+  std::vector<std::string> variables = box.environment();
+  variables.push_back("HEADROOM_SIM_COMMAND=" + command);
   auto child = Child::spawn(
-      {.argv = argv, .set_env = box.environment(), .signal_mask = signals.mask_before(), .on_drop = OnDrop::kLeave});
+      {.argv = argv, .set_env = std::move(variables), .signal_mask = signals.mask_before(), .on_drop = OnDrop::kLeave});
   if (!child) {
     report_error(child.error());
     return child.error().code == Errc::kNotFound ? kExitNotFound : kExitNotExecutable;
@@ -97,7 +119,7 @@ int run_verb(const SimOptions& options, const std::vector<std::string>& argv) {
   sim::sweep_stale_boxes();
   const auto box = sim::Box::create(*plan);
   if (!box) return report_error(box.error());
-  const auto code = run_inside(*box, argv);
+  const auto code = run_inside(*box, command_of_box(options), argv);
   return code ? *code : report_error(code.error());
 }
 

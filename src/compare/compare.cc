@@ -184,6 +184,13 @@ std::vector<ComparedMetric> compare_metrics(const Matching& m, Unit unit) {
   return metrics;
 }
 
+// Of steps that a program tells of in lines of its output: it need not print one for each.
+std::string counted_words(const Matching& m) {
+  const auto of_lines = [](const Sample* run) { return run->steps_of_lines; };
+  const bool any = std::any_of(m.a.begin(), m.a.end(), of_lines) || std::any_of(m.b.begin(), m.b.end(), of_lines);
+  return any ? "; steps as lines of output tell of them: more may have been done" : "";
+}
+
 std::string unit_name(const Facts& f) {
   if (f.together) return "batch";
   if (f.by_steps && f.whole) return "run";
@@ -239,6 +246,7 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
     for (const auto& [side, runs] : {std::pair(&result.a, &matching.a), std::pair(&result.b, &matching.b)})
       side->seconds = concurrency_of(*runs, side == &result.a ? a : b).span, side->work = 1;
   if (!facts.together && !facts.by_steps) result.method += other_mean_words(result);
+  if (result.unit == name_of(Unit::kSteps)) result.method += counted_words(matching);
   const double work_a = facts.together ? 1 : all_work(a, shown), work_b = facts.together ? 1 : all_work(b, shown);
   result.accounts = compare_parts(a.accounts, work_a, b.accounts, work_b);
   result.phases = compare_parts(a.phases, work_a, b.phases, work_b);

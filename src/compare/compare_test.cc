@@ -147,6 +147,10 @@ TEST(Compare, InterleavedPairsGiveARatio) {
   EXPECT_EQ(c.method, "6 interleaved pairs");
   EXPECT_EQ(c.unit, "step");
   EXPECT_TRUE(c.reasons.empty());
+  Side by_lines = b;
+  for (Sample& sample : by_lines.samples) sample.steps_of_lines = true;
+  EXPECT_EQ(compare(a, by_lines).method,
+            "6 interleaved pairs; steps as lines of output tell of them: more may have been done");
   const Comparison back = compare(b, a);
   EXPECT_NEAR(back.ratio->value * c.ratio->value, 1, 1e-12);
 }
@@ -449,6 +453,10 @@ TEST(Compare, TheCommandOfAValidPairSaysWhereItsPartsRan) {
   b.command = "train --fast", b.folder = a.folder;
   EXPECT_EQ(pair("/here").valid_command, "headroom ab -- train --- train --fast");
   EXPECT_EQ(pair("/else").valid_command, "headroom ab -- env -C /here train --- env -C /here train --fast");
+  a.virtual_gpus = "headroom sim --gpus 1xA6000";
+  EXPECT_EQ(pair("/here").valid_command, "headroom ab -- train --- train --fast") << "B had others, or real ones";
+  b.virtual_gpus = a.virtual_gpus;
+  EXPECT_EQ(pair("/here").valid_command, "headroom sim --gpus 1xA6000 -- headroom ab -- train --- train --fast");
   // A change that is not in the program: others on the GPU, or its clocks.
   EXPECT_EQ(compare(a, b, {.mended = {CompareReason::kOtherTenants}}).valid_command, "") << "ab runs both on one GPU";
   b = a;

@@ -27,6 +27,7 @@ struct Sample {
   std::string task;                   // what ran: samples of both sides with the same text ran the same task
   double begin = 0, end = 0;          // Unix seconds; on a clock that both sides share
   std::optional<double> steps, seen;  // steps done, and samples (images, rows) seen, where it counts them
+  bool steps_of_lines = false;        // lines of its output counted them: at least so many were done
   std::string outcome = "succeeded";  // or how it ended instead: "failed", "timed_out", …
   std::string why;                    // it ended so, where a batch says so
   std::vector<std::string> gpus;      // that a batch gave it: UUIDs, or "GPU 0" where they are known by number
@@ -68,9 +69,10 @@ struct BatchAsked {
 };
 
 struct Side {
-  std::string label;    // as a person named it
-  std::string command;  // of one of its runs, as a shell takes it; "": not known
-  std::string folder;   // that it ran in, absolute; "": not known
+  std::string label;         // as a person named it
+  std::string command;       // of one of its runs, as a shell takes it; "": not known
+  std::string folder;        // that it ran in, absolute; "": not known
+  std::string virtual_gpus;  // the command that makes those it ran on, "headroom sim …"; "": real ones, or not known
   std::optional<BatchAsked> batch;
   std::vector<Sample> samples;  // all that ran, not only what the other side ran, too
   std::vector<Stretch> steps;   // of one run, where its steps are counted

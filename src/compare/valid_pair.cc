@@ -67,8 +67,9 @@ void pair_of_commands(const Side& a, const Side& b, const std::string& here, Com
     if (side.command.empty()) return fmt::format("CMD_{}", name);
     return in_folder(side.folder, name, alike, here, side.command);
   };
-  result.valid_command =
-      fmt::format("headroom ab {}-- {} --- {}", changed_words(parameters_to_name(result)), of(a, "A"), of(b, "B"));
+  const std::string box = a.virtual_gpus.empty() || a.virtual_gpus != b.virtual_gpus ? "" : a.virtual_gpus + " -- ";
+  result.valid_command = fmt::format("{}headroom ab {}-- {} --- {}", box, changed_words(parameters_to_name(result)),
+                                     of(a, "A"), of(b, "B"));
   if (alike)
     result.valid_note = kTwoCopies;
   else if (!a.samples.empty() && !b.samples.empty() && a.samples[0].task != b.samples[0].task)

@@ -52,7 +52,7 @@ std::string startup_words(const StudyReport& report, Facts which) {
 
 std::string step_words(const StudyReport& report) {
   const StepTimeFacts& step = report.step_time;
-  if (!step.seconds) return "";
+  if (!step.seconds) return step.direction.empty() ? "" : step.direction + ".";
   const std::string text = duration_words(*step.seconds);
   if (step.parameter.empty()) return text + ".";
   return fmt::format("{}, {} (explains {} of its variation).", text,

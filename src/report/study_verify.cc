@@ -7,7 +7,10 @@
 #include <cmath>
 
 #include "base/human.h"
+#include "report/beginning.h"
+#include "report/html.h"
 #include "report/json_values.h"
+#include "report/markdown.h"
 #include "report/palette.h"
 #include "report/requirements.h"
 #include "report/study_text.h"
@@ -105,6 +108,30 @@ std::vector<SideBySide> rows_of(const StudyComparison& c) {
   return rows;
 }
 
+std::string which_studies(const StudyComparison& c) {
+  return fmt::format("A is study {} of {}, B is study {} of {}.", c.a.name, c.a.storage, c.b.name, c.b.storage);
+}
+
+std::string headline_of(const StudyComparison& c) {
+  return c.differences.empty() ? "Two studies, side by side" : "These two studies cannot be compared";
+}
+
+Table table_of(const StudyComparison& c) {
+  Table table{.caption = "Figures of both studies", .head = {"", "A", "B"}};
+  for (const SideBySide& one : rows_of(c))
+    if (!one.label.empty()) table.rows.push_back({one.label, one.a, one.b});
+  return table;
+}
+
+std::vector<Point> points_of(const char* label, const std::vector<std::string>& sentences) {
+  std::vector<Point> points;
+  for (const std::string& sentence : sentences) points.push_back({label, sentence + "."});
+  return points;
+}
+
+constexpr std::string_view kWhyNot = "Why they cannot be compared", kSideBySide = "Side by side",
+                           kRequired = "Required", kMind = "What to mind";
+
 Json side_json(const ComparedStudy& side) {
   Json states = Json::object();
   for (std::size_t i = 0; i < kTrialStates; ++i)
@@ -188,8 +215,7 @@ std::string to_text(const StudyComparison& c, const TextOptions& given) {
   std::string text;
   for (const std::string& difference : c.differences)
     text += warning("!", options) + wrap("Not comparable: " + difference + ".", options.width - 1, " ", "  ");
-  text += wrap(fmt::format("A is study {} of {}, B is study {} of {}.", c.a.name, c.a.storage, c.b.name, c.b.storage),
-               options.width, "", "");
+  text += wrap(which_studies(c), options.width, "", "");
   std::size_t label = 0, a = 0;
   const auto rows = rows_of(c);
   for (const SideBySide& one : rows) label = std::max(label, one.label.size()), a = std::max(a, one.a.size());
@@ -213,6 +239,31 @@ std::string to_json(const StudyComparison& c) {
             {"b", side_json(c.b)}};
   if (!c.requirements.empty()) json["requirements"] = requirements_json(c.requirements);
   return dump(json);
+}
+
+std::string to_html(const StudyComparisonDocument& d) {
+  const StudyComparison& c = d.comparison;
+  return html::page({.verb = "compare",
+                     .title = "Headroom comparison",
+                     .headline = headline_of(c),
+                     .introduction = "<p>" + html::escaped(which_studies(c)) + "</p>\n",
+                     .parts = {
+                         {"reasons", kWhyNot, html::points(points_of("Not comparable", c.differences))},
+                         {"figures", kSideBySide, html::table(table_of(c))},
+                         {"required", kRequired, html::table(requirements_table(c.requirements))},
+                         {"notes", kMind, html::points(points_of("Note", c.notes))},
+                     }});
+}
+
+std::string to_markdown(const StudyComparisonDocument& d) {
+  using markdown::section;
+  const StudyComparison& c = d.comparison;
+  return markdown_beginning("compare") +
+         fmt::format("# {}\n\n{}\n\n", headline_of(c), markdown::escaped(which_studies(c))) +
+         section(kWhyNot, markdown::points(points_of("Not comparable", c.differences))) +
+         section(kSideBySide, markdown::table(table_of(c))) +
+         section(kRequired, markdown::table(requirements_table(c.requirements))) +
+         section(kMind, markdown::points(points_of("Note", c.notes))) + "Written by headroom " HEADROOM_VERSION ".\n";
 }
 
 }  // namespace headroom::report

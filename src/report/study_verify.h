@@ -17,4 +17,11 @@ namespace headroom::report {
 // "headroom.compare-study/1".
 [[nodiscard]] std::string to_json(const StudyComparison& comparison);
 
+// The same as a document.
+struct StudyComparisonDocument {
+  const StudyComparison& comparison;
+};
+[[nodiscard]] std::string to_html(const StudyComparisonDocument& document);
+[[nodiscard]] std::string to_markdown(const StudyComparisonDocument& document);
+
 }  // namespace headroom::report

@@ -124,5 +124,18 @@ TEST(StudyCompareText, HasBothSideBySide) {
   EXPECT_EQ(json["a"]["pruned_ratio"]["estimate"], 0.8);
 }
 
+TEST(StudyCompareDocument, HoldsWhatTheTextHolds) {
+  StudyComparison c{.a = {.storage = "a.db", .name = "<one>", .trials = 20}, .b = {.storage = "b.db", .name = "two"}};
+  c.notes = {"B runs: its figures will change"};
+  const std::string html = to_html(StudyComparisonDocument{c}), text = to_markdown(StudyComparisonDocument{c});
+  EXPECT_THAT(html, HasSubstr("A is study &lt;one&gt; of a.db, B is study two of b.db."));
+  EXPECT_THAT(html, HasSubstr("B runs: its figures will change."));
+  EXPECT_THAT(text, HasSubstr("# Two studies, side by side\n"));
+  EXPECT_THAT(text, HasSubstr("B runs: its figures will change."));
+  EXPECT_THAT(text, Not(HasSubstr("cannot be compared")));
+  c.differences = {"no trial of B has ended"};
+  EXPECT_THAT(to_html(StudyComparisonDocument{c}), HasSubstr("no trial of B has ended."));
+}
+
 }  // namespace
 }  // namespace headroom::report

@@ -17,6 +17,12 @@ namespace {
 
 bool slower(const WhatIf& row) { return row.best_reached > 0 && row.time_to_best_ratio.low > 1; }
 
+// In some of the replays by so much that it would be worth an edit.
+bool may_gain(const WhatIf& row) {
+  constexpr double kWorthIt = 0.98;
+  return row.fits && row.best_reached > 0 && row.time_to_best_ratio.low <= kWorthIt;
+}
+
 // Fills the GPU with trials that lose: fewer are pruned, it is busier, and the best value comes later.
 bool busier_and_slower(const StudyReport& report, const WhatIf& row) {
   constexpr double kBusier = 0.01;
@@ -237,7 +243,10 @@ std::string what_if_notes(const StudyReport& report, const std::vector<const Wha
             ? "Computing: at least one trial is past its start-up; nothing here tells what the GPU did."
             : "Open: at least one trial is; how much of that is start-up is not known, nor what the GPU did.");
   const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
-  if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
+  if (!any_helps)
+    sentences.push_back(
+        fmt::format("None of these {} to find the best value sooner.",
+                    std::any_of(report.what_if.begin(), report.what_if.end(), may_gain) ? "is sure" : "promises"));
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))
     sentences.emplace_back(
         "* reached in a part of the replays only; under another pruner the others count with all their time, and then "

@@ -8,7 +8,7 @@
 
 #include "base/human.h"
 #include "tune/duplicates.h"
-#include "tune/failures.h"
+#include "tune/failure_anomalies.h"
 #include "tune/slow_trials.h"
 #include "tune/stood_still.h"
 #include "tune/study_clock.h"
@@ -18,11 +18,6 @@ namespace headroom::tune {
 namespace {
 
 constexpr std::size_t kListed = 20;
-
-struct Costed {
-  double worker_seconds = 0;
-  StudyAnomaly anomaly;
-};
 
 // "trial 7", "trials 7, 8 and 9", "trials 7, 8, 9 and 4 more"
 std::string names(const std::vector<std::int64_t>& trials) {
@@ -85,7 +80,7 @@ std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts
 }
 
 void add_dead(const Study& study, const Timeline& timeline, const ParallelismFacts& parallelism,
-              std::vector<Costed>& found) {
+              std::vector<CostedAnomaly>& found) {
   Group alive;
   alive.collect(study, timeline, [](const Trial& trial, const TrialSpan& span) {
     return trial.state == TrialState::kRunning && (span.dead == DeadBy::kNone || span.dead == DeadBy::kReplaced);
@@ -111,7 +106,7 @@ void add_dead(const Study& study, const Timeline& timeline, const ParallelismFac
   }
 }
 
-void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<Costed>& found) {
+void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<CostedAnomaly>& found) {
   if (!timeline.stopped) return;
   Group group;
   group.collect(study, timeline, [](const Trial& trial, const TrialSpan& span) {
@@ -129,7 +124,7 @@ void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<C
 
 // Beside those that are told to be dead.
 void add_too_many_open(const Study& study, const Timeline& timeline, const ParallelismFacts& parallelism,
-                       std::vector<Costed>& found) {
+                       std::vector<CostedAnomaly>& found) {
   const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
   Nanos held = 0, first = 0;
   std::int64_t most = 0;
@@ -156,7 +151,7 @@ void add_too_many_open(const Study& study, const Timeline& timeline, const Paral
                                     : "more workers were there at times, or one had died and was marked later"}});
 }
 
-void add_slow(const Study& study, const Timeline& timeline, const StepModel& model, std::vector<Costed>& found) {
+void add_slow(const Study& study, const Timeline& timeline, const StepModel& model, std::vector<CostedAnomaly>& found) {
   const std::vector<SlowTrial> slow = slow_trials(study, timeline, model);
   if (slow.empty()) return;
   double cost = 0;
@@ -182,56 +177,9 @@ void add_slow(const Study& study, const Timeline& timeline, const StepModel& mod
         .trials = listed(trials)}});
 }
 
-// Regions of the parameters that hardly a trial gets out of: a sampler that leaves failed trials out goes on trying
-// them.
-void add_failing_regions(const StudyReport& report, std::vector<Costed>& found) {
-  constexpr double kNearlyAll = 0.8, kWorthIt = 0.02;  // of its trials, of worker time
-  for (const FailureGroup& group : report.failures) {
-    if (!group.region || static_cast<double>(group.failed) < kNearlyAll * static_cast<double>(group.of)) continue;
-    const double share = report.worker_time.total > 0 ? group.worker_seconds / report.worker_time.total : 0;
-    if (share < kWorthIt) continue;
-    found.push_back({group.worker_seconds,
-                     {.kind = "failing_region",
-                      .text = fmt::format("{} of {} with {} failed: {} of worker time", group.failed,
-                                          count_of(group.of, "trial"), group.where, human_percent(share)),
-                      .next = "leave that region out of the search space, or raise optuna.TrialPruned there before "
-                              "anything is loaded: TPE learns from pruned trials, not from failed ones",
-                      .trials = listed(group.trials)}});
-  }
-}
-
-// Whatever they try: what they run on changed then.
-void add_failing_since(const StudyReport& report, std::vector<Costed>& found) {
-  const FailureGroup* group = failing_since(report.failures);
-  if (!group) return;
-  found.push_back({group->worker_seconds,
-                   {.kind = "failing_since",
-                    .text = fmt::format("{} of {} {} failed, whatever the parameters", group->failed,
-                                        count_of(group->of, "trial"), group->where),
-                    .next = "look at what changed then: free memory of the GPU and the host, the disk, another user, "
-                            "the code; the logs of the first of them say most",
-                    .trials = listed(group->trials)}});
-}
-
-// So does one of several workers, whatever it tries.
-void add_failing_worker(const Study& study, const StudyReport& report, std::vector<Costed>& found) {
-  const FailureGroup* group = failing_worker(report.failures);
-  if (!group) return;
-  std::int64_t failed = -group->failed, of = -group->of;  // of all other trials
-  for (const Trial& trial : study.trials)
-    failed += trial.state == TrialState::kFail ? 1 : 0, of += is_finished(trial.state) ? 1 : 0;
-  found.push_back({group->worker_seconds,
-                   {.kind = "failing_worker",
-                    .text = fmt::format("{} of {} {} failed, and {} of all {} others", group->failed,
-                                        count_of(group->of, "trial"), group->where, failed, of),
-                    .next = "look at where that worker runs: its GPU, its memory, its disk, its packages; the log of "
-                            "the first of them says most",
-                    .trials = listed(group->trials)}});
-}
-
 // Those whose value is known from an earlier trial, or those of parameters that had only failed.
 void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTime& time, bool after_failures,
-                    std::vector<Costed>& found) {
+                    std::vector<CostedAnomaly>& found) {
   Group group;
   for (const auto& [i, failed_before] : repeated_trials(study)) {
     if (failed_before != after_failures) continue;
@@ -257,7 +205,7 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
         .trials = listed(group.trials)}});
 }
 
-void add_non_finite(const Study& study, const Timeline& timeline, std::vector<Costed>& found) {
+void add_non_finite(const Study& study, const Timeline& timeline, std::vector<CostedAnomaly>& found) {
   const auto is_not_finite = [](double value) { return !std::isfinite(value); };
   Group reports, values;
   std::int64_t nan = 0, infinite = 0;
@@ -293,7 +241,7 @@ void add_non_finite(const Study& study, const Timeline& timeline, std::vector<Co
 
 template <class Test>
 void add_simple(const Study& study, const Timeline& timeline, std::string_view kind, std::string_view what,
-                std::string_view next, std::vector<Costed>& found, const Test& test) {
+                std::string_view next, std::vector<CostedAnomaly>& found, const Test& test) {
   Group group;
   group.collect(study, timeline, test);
   if (group.trials.empty()) return;
@@ -304,7 +252,7 @@ void add_simple(const Study& study, const Timeline& timeline, std::string_view k
                     .trials = listed(group.trials)}});
 }
 
-void add_odd(const Study& study, const Timeline& timeline, Nanos now, std::vector<Costed>& found) {
+void add_odd(const Study& study, const Timeline& timeline, Nanos now, std::vector<CostedAnomaly>& found) {
   const bool some_have_parameters =
       std::any_of(study.trials.begin(), study.trials.end(), [](const Trial& trial) { return trial.parameters > 0; });
   add_simple(study, timeline, "no_parameters", "finished without a parameter, which others have", "", found,
@@ -337,14 +285,12 @@ void add_odd(const Study& study, const Timeline& timeline, Nanos now, std::vecto
 
 std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& options, const Timeline& timeline,
                                     const StudyReport& report, const StepModel& model) {
-  std::vector<Costed> found;
+  std::vector<CostedAnomaly> found;
   add_dead(study, timeline, report.parallelism, found);
   add_open_at_end(study, timeline, found);
   add_too_many_open(study, timeline, report.parallelism, found);
   add_slow(study, timeline, model, found);
-  add_failing_regions(report, found);
-  add_failing_since(report, found);
-  add_failing_worker(study, report, found);
+  add_failures(study, timeline, report, found);
   if (auto still = stood_still(timeline))
     found.push_back({still->seconds * static_cast<double>(report.parallelism.workers), std::move(still->anomaly)});
   for (const bool after_failures : {false, true})
@@ -352,9 +298,9 @@ std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& opti
   add_non_finite(study, timeline, found);
   add_odd(study, timeline, options.now, found);
   std::stable_sort(found.begin(), found.end(),
-                   [](const Costed& a, const Costed& b) { return a.worker_seconds > b.worker_seconds; });
+                   [](const CostedAnomaly& a, const CostedAnomaly& b) { return a.worker_seconds > b.worker_seconds; });
   std::vector<StudyAnomaly> result;
-  for (Costed& one : found) result.push_back(std::move(one.anomaly));
+  for (CostedAnomaly& one : found) result.push_back(std::move(one.anomaly));
   return result;
 }
 

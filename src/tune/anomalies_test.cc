@@ -242,6 +242,19 @@ TEST(Anomalies, ATrialWhoseWorkerTookAnotherOneIsDead) {
   EXPECT_FALSE(anomaly(study_facts(asked.study, {.now = at(165)}), "dead_trial"));
 }
 
+TEST(Anomalies, AWorkerThatTookAnotherTrialTellsMoreThanTheAgeOfTheOneBefore) {
+  StudyBuilder builder;
+  for (int i = 0; i < 8; ++i) builder.add(TrialState::kComplete, 10 * i, 10 * i + 9).worker = 0;
+  builder.add(TrialState::kRunning, 80, -1).worker = 0;
+  for (int i = 0; i < 8; ++i) builder.add(TrialState::kComplete, 1000 + 10 * i, 1009 + 10 * i).worker = 0;
+  const StudyReport report = study_facts(builder.study, {.now = at(1100)});
+  const StudyAnomaly* dead = anomaly(report, "dead_trial");
+  ASSERT_TRUE(dead);
+  EXPECT_EQ(dead->text,
+            "trial 8 is RUNNING in the storage and dead: its worker has begun another one since, and runs one at a "
+            "time");
+}
+
 TEST(Anomalies, AStudyThatStoodStillSaysWhen) {
   Made made = make({});
   std::find_if(made.study.trials.rbegin(), made.study.trials.rend(), [](const Trial& trial) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/human.h"
 #include "tune/pruner_text.h"
 #include "tune/safety.h"
 
@@ -14,6 +15,7 @@ namespace headroom::tune {
 namespace {
 
 constexpr std::int64_t kMostWorkers = 16;  // per GPU
+constexpr double kLeastSaving = 0.01;      // of a worker's time: a start-up shorter by less is not worth a replay
 
 std::string workers_text(std::int64_t workers) {
   return workers == 1 ? "1 trial at a time" : fmt::format("{} trials at once", workers);
@@ -171,6 +173,36 @@ std::optional<std::int64_t> that_fit(const StudyModel& model, const StudyOptions
   return fit ? std::optional(std::min(*fit, kMostWorkers)) : std::nullopt;
 }
 
+// The share of a worker's time that passes before the first steps, as far as a change may shorten it.
+double share_before_steps(const StudyModel& model, const StudyReport& facts) {
+  double before = std::max(0.0, model.between - kProgramStart), trials = 0;
+  if (model.startup_known) before = model.between + facts.startup.inside_seconds->value;
+  for (const TimedTrial& timed : model.times) trials += timed.end - timed.begin;
+  const double each = trials / static_cast<double>(model.times.size()) + model.between;
+  return each > 0 ? before / each : 0;
+}
+
+// Changes of what lies before a trial's first step.
+void add_shorter_startups(const StudyModel& model, const StudyOptions& options, const StudyReport& facts,
+                          std::vector<Change>& all, std::vector<std::string>& left_out) {
+  const auto edit = [&] { return Editor(model, facts); };
+  if (!model.startup_known)
+    left_out.push_back(
+        "How long a trial's start-up takes is not known: no change of it is replayed, and the replays try everything "
+        "from none to the whole trial.");
+  if (!model.startup_known && model.one_process) return;
+  const double share = share_before_steps(model, facts);
+  if (share < kLeastSaving) {
+    left_out.push_back(fmt::format("Warm workers are not replayed: they would save less than {} of a worker's time.",
+                                   human_percent(kLeastSaving)));
+    return;
+  }
+  all.push_back(edit().warm().made(options));
+  if (model.workers >= 2) all.push_back(edit().warm().workers(model.workers / 2).made(options));
+  all.push_back(edit().warm().workers(model.workers + 2).made(options));
+  if (model.startup_known && 0.5 * share >= kLeastSaving) all.push_back(edit().half_startup().made(options));
+}
+
 }  // namespace
 
 Change as_it_is(const StudyModel& model) {
@@ -194,16 +226,7 @@ std::vector<Change> changes(const StudyModel& model, const StudyOptions& options
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
 
-  if (model.startup_known || !model.one_process) {
-    all.push_back(edit().warm().made(options));
-    if (now >= 2) all.push_back(edit().warm().workers(std::max<std::int64_t>(1, now / 2)).made(options));
-    all.push_back(edit().warm().workers(now + 2).made(options));
-    if (model.startup_known) all.push_back(edit().half_startup().made(options));
-  }
-  if (!model.startup_known)
-    left_out.push_back(
-        "How long a trial's start-up takes is not known: no change of it is replayed, and the replays try everything "
-        "from none to the whole trial.");
+  add_shorter_startups(model, options, facts, all, left_out);
   for (const std::int64_t n : counts) all.push_back(edit().workers(n).made(options));
   if (options.loader_workers) {
     all.push_back(edit().loaders(2 * std::max<std::int64_t>(1, model.loader_workers)).made(options));

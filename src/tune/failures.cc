@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string_view>
 
 namespace headroom::tune {
 
@@ -174,14 +175,16 @@ ParameterColumn workers_of_trials(const Study& study) {
   return workers;
 }
 
+constexpr std::string_view kFromTrial = "from trial ", kUpToTrial = "up to trial ";
+
 bool is_worker(const ParameterColumn& column) { return column.name.empty() && !column.number; }
 
 std::string words(const Region& region, const ParameterColumn& column) {
   if (is_worker(column)) return fmt::format("of worker {}", column.words[static_cast<std::size_t>(region.low)]);
-  if (column.name.empty() && region.to_greatest) return fmt::format("from trial {:.0f} on", region.low);
+  if (column.name.empty() && region.to_greatest) return fmt::format("{}{:.0f} on", kFromTrial, region.low);
   if (column.name.empty() && region.low > column.values.front().second)
-    return fmt::format("from trial {:.0f} to trial {:.0f}", region.low, region.high);
-  if (column.name.empty()) return fmt::format("up to trial {:.0f}", region.high);
+    return fmt::format("{}{:.0f} to trial {:.0f}", kFromTrial, region.low, region.high);
+  if (column.name.empty()) return fmt::format("{}{:.0f}", kUpToTrial, region.high);
   if (!column.number) return fmt::format("{} = {}", column.name, column.words[static_cast<std::size_t>(region.low)]);
   if (region.low == region.high) return fmt::format("{} = {}", column.name, region.low);
   if (region.to_greatest) return fmt::format("{} >= {}", column.name, edge_words(region.low, region.next));
@@ -292,7 +295,8 @@ FailureGroup group_of(const Study& study, const Scope& scope, std::string where)
     group.memory_full += scope.why[i] == OutOfMemory::kFull ? 1 : 0;
     if (trial.start && trial.complete && *trial.complete > *trial.start)
       group.worker_seconds += seconds(*trial.complete - *trial.start);
-    if (group.trials.size() < kListedOfAReason) group.trials.push_back(study.trials[i].number);
+    if (group.trials.size() == kListedOfAReason) group.trials.pop_back();
+    group.trials.push_back(trial.number);
   }
   return group;
 }
@@ -340,6 +344,13 @@ const FailureGroup* failing_since(const std::vector<FailureGroup>& groups) {
 
 const FailureGroup* failing_worker(const std::vector<FailureGroup>& groups) {
   return hardly_another(groups, [](const FailureGroup& group) { return group.worker; });
+}
+
+const FailureGroup* failing_for_a_time(const std::vector<FailureGroup>& groups) {
+  return hardly_another(groups, [](const FailureGroup& group) {
+    const bool in_time = group.where.starts_with(kFromTrial) || group.where.starts_with(kUpToTrial);
+    return in_time && !group.region && !group.to_end;
+  });
 }
 
 std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& parameters,

@@ -64,7 +64,8 @@ TEST(Failures, FromOneTrialOnAreNoMatterOfParametersEither) {
   const StudyReport report = study_facts(builder.study, {});
   const StudyAnomaly* anomaly = testing::anomaly(report, "failing_since");
   ASSERT_TRUE(anomaly);
-  EXPECT_EQ(anomaly->text, "24 of 24 trials from trial 6 on failed, whatever the parameters");
+  EXPECT_EQ(anomaly->text,
+            "24 of 24 trials from trial 6 on failed, whatever the parameters, from 11:06:46 on by the storage's clock");
   // As often before as after, they lie in no stretch.
   const auto mixed = groups(drawn(3, [](const Drawn&) { return 0.3; }));
   EXPECT_EQ(failing_since(mixed), nullptr);
@@ -83,6 +84,45 @@ TEST(Failures, OneAfterTheOtherInTheMiddleAreAStretch) {
   EXPECT_EQ(found[0].failed, 9);
   EXPECT_FALSE(found[0].region);
   EXPECT_EQ(failing_since(found), nullptr) << "it went on";
+}
+
+// Trials 25 to 69 of 100 fail. All of these have one worker or one optimizer, as few of the others have, or neither.
+StudyReport failing_for_a_time(bool worker, bool optimizer, double seconds_each = 10) {
+  StudyBuilder builder;
+  builder.study.workers = {"aa11", "cc33"};
+  const auto space = builder.category("optimizer", {"adam", "sgd"});
+  for (int i = 0; i < 100; ++i) {
+    const bool fails = i >= 25 && i < 70, chosen = fails || i < 3;
+    const bool second = worker ? chosen : i % 2 == 0, sgd = optimizer ? chosen : i % 4 < 2;
+    builder
+        .add(fails ? TrialState::kFail : TrialState::kComplete, i * seconds_each, (i + 1) * seconds_each, 0,
+             {{space, sgd ? 1.0 : 0.0}})
+        .worker = second ? 1 : 0;
+  }
+  return study_facts(builder.study, {});
+}
+
+TEST(Failures, ThatLieTogetherInTimeSayWhenAndWhatTheyShare) {
+  const StudyReport none = failing_for_a_time(false, false);
+  const StudyAnomaly* found = testing::anomaly(none, "failing_for_a_time");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->text,
+            "45 of 45 trials from trial 25 to trial 69 failed, from 11:10:50 to 11:18:20 by the storage's clock");
+  EXPECT_NE(found->next.find("no parameter and no worker sets them apart"), std::string::npos) << found->next;
+  EXPECT_EQ(found->trials.size(), 20U);
+  EXPECT_EQ(found->trials.back(), 69);
+  for (const bool worker : {true, false}) {
+    const StudyReport shared = failing_for_a_time(worker, !worker);
+    found = testing::anomaly(shared, "failing_for_a_time");
+    ASSERT_TRUE(found);
+    EXPECT_NE(found->next.find(worker ? "all of them have worker cc33" : "all of them have optimizer = sgd"),
+              std::string::npos)
+        << found->next;
+  }
+  const StudyReport over_days = failing_for_a_time(false, false, 3000);
+  found = testing::anomaly(over_days, "failing_for_a_time");
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->text.find("from 2026-11-19 07:56:40 to 2026-11-20 21:26:40 by"), std::string::npos) << found->text;
 }
 
 TEST(Failures, OfOneWorkerAreThatWorkers) {

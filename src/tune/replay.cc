@@ -2,6 +2,7 @@
 #include "tune/replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tune/gpu_share.h"
@@ -55,6 +56,13 @@ class Simulation {
     std::size_t starting = 0, computing = 0;
     double startup = 1, step = 1;
   };
+
+  // The time of the step after so many, in first ones.
+  [[nodiscard]] static double of_first(std::size_t steps, double growth) {
+    if (growth == 1) return 1;
+    const auto before = static_cast<double>(steps);
+    return std::pow(before + 1, growth) - std::pow(before, growth);
+  }
 
   [[nodiscard]] bool starts(const Worker& worker) const {
     return worker.phase == Phase::kStartup && !trials_[worker.trial].startup_computes;
@@ -174,7 +182,7 @@ class Simulation {
     const ReplayTrial& trial = trials_[worker.trial];
     if (worker.reports == trial.curve.size()) return end(worker, trial.ends);
     worker.phase = Phase::kStep;
-    worker.left = trial.step;
+    worker.left = trial.step * of_first(worker.reports, trial.growth);
   }
 
   void report(Worker& worker) {

@@ -19,7 +19,8 @@ struct ReplayTrial {
   double startup = 0;                       // seconds of host work before the first step
   bool startup_computes = false;            // as a step does: nobody knows which is which
   double stall = 0;                         // seconds more before the first step, whatever is changed
-  double step = 0;                          // seconds per step, which ends with a report
+  double step = 0;                          // seconds of the first step, each of which ends with a report
+  double growth = 1;                        // the first k steps take step * k^growth: above 1 later ones take longer
   std::vector<StepReport> curve;            // observed reports, then extrapolated ones to the end
   TrialState ends = TrialState::kComplete;  // how, after the last report; without reports: after the start-up
   std::optional<double> value;              // that it was observed to complete with

@@ -35,23 +35,29 @@ std::vector<ReplayTrial> in_other_order(const std::vector<ReplayTrial>& trials, 
 // happened to try is luck as well: with its trials drawn anew the best is among them with a chance of 1 - 1/e, else the
 // second best would have been the best, and so on. Better values are taken away: a change earns nothing by them.
 void set_target(Order& order, const ReplayOutcome& as_it_is, Direction direction, Random& random) {
+  struct Reached {
+    double value = 0, at = 0;  // the value falls as it gets better
+    std::size_t trial = 0;
+    auto operator<=>(const Reached&) const = default;
+  };
   const double sign = direction == Direction::kMaximize ? -1 : 1;
-  std::vector<std::pair<double, double>> reached;  // value, rising from the best, and when
+  std::vector<Reached> reached;
   for (std::size_t i = 0; i < order.trials.size(); ++i) {
     const ReplayEnd& end = as_it_is.ends[i];
-    if (order.trials[i].value && end.state == TrialState::kComplete) {
-      reached.emplace_back(sign * *order.trials[i].value, end.at);
-    }
+    if (order.trials[i].value && end.state == TrialState::kComplete)
+      reached.push_back({.value = sign * *order.trials[i].value, .at = end.at, .trial = i});
   }
   if (reached.empty()) return;
   std::sort(reached.begin(), reached.end());
   std::size_t rank = 0;
   while (rank + 1 < reached.size() && random.uniform() < kAbsent) ++rank;
-  order.target = sign * reached[rank].first;
-  order.best_at = reached[rank].second;
+  order.target = sign * reached[rank].value;
+  order.best_at = reached[rank].at;
   for (ReplayTrial& trial : order.trials) {
-    if (trial.value && sign * *trial.value < reached[rank].first) trial.value.reset();
+    if (trial.value && sign * *trial.value < reached[rank].value) trial.value.reset();
   }
+  // Equal values that came earlier, too: else the study as it is would reach the target before `best_at`.
+  for (std::size_t i = 0; i < rank; ++i) order.trials[reached[i].trial].value.reset();
 }
 
 }  // namespace

@@ -21,7 +21,12 @@ std::optional<double> measured_startup(const StudyOptions& options, const Trial&
   return found == options.measured.end() ? std::nullopt : found->second.startup_seconds;
 }
 
-// What trials that failed before their first report tell: they were in their start-up or in their first step.
+bool any_reports(const Study& study) {
+  return std::any_of(study.trials.begin(), study.trials.end(), [](const Trial& trial) { return trial.reports > 0; });
+}
+
+// What trials that failed before their first report tell: they were in their start-up or in their first step. Where no
+// trial ever reports that tells nothing.
 std::string failed_bound(const Study& study, const Timeline& timeline) {
   std::vector<double> failed;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
@@ -29,7 +34,7 @@ std::string failed_bound(const Study& study, const Timeline& timeline) {
     if (timeline.spans[i].timed && trial.state == TrialState::kFail && trial.reports == 0)
       failed.push_back(seconds(timeline.spans[i].duration()));
   }
-  if (failed.empty()) return "";
+  if (failed.empty() || !any_reports(study)) return "";
   const std::string trials = count_of(failed.size(), "trial");
   return fmt::format("; {} that failed before a report took {} in the middle", trials,
                      human_duration(to_nanos(median(std::move(failed)))));
@@ -50,7 +55,9 @@ StartupFacts startup_inside(const Study& study, const StudyOptions& options, con
   }
   const std::string bound = failed_bound(study, timeline);
   if (!model.line) {
-    facts.method = "unknown: no line of duration over reports stands out" + bound;
+    facts.method = model.later_longer   ? "unknown: later steps take longer than the first" + bound
+                   : any_reports(study) ? "unknown: no line of duration over reports stands out" + bound
+                                        : "unknown: no trial reports its steps";
     return facts;
   }
   const auto cut = [](double value) { return std::max(0.0, value); };

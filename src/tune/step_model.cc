@@ -108,11 +108,10 @@ std::vector<std::size_t> telling_trials(const Study& study, const Timeline& time
   return trials;
 }
 
-// Nothing where it surely meets zero steps below zero seconds: then later steps are longer than the first, and the foot
-// of the line is no start-up.
-std::optional<RobustLine> line_of_trials(const Points& points) {
-  auto line = robust_line(points);
-  return line && line->intercept.high < 0 ? std::nullopt : line;
+void set_line(const Points& points, StepModel& model) {
+  model.line = robust_line(points);
+  model.later_longer = model.line && model.line->intercept.high < 0;
+  if (model.later_longer) model.line.reset();  // its foot is no start-up
 }
 
 }  // namespace
@@ -135,7 +134,7 @@ StepModel step_model(const Study& study, const std::vector<ParameterColumn>& col
       model.relative = std::move(*relative);
     }
   }
-  model.line = line_of_trials(points_of(study, all, model.relative, timeline));
+  set_line(points_of(study, all, model.relative, timeline), model);
   return model;
 }
 
@@ -154,7 +153,7 @@ StepModel step_model_by(const ParameterColumn& column, const Study& study, const
     if (middle > 0) by_range.emplace_back(range.to, middle);
   }
   StepModel model{.relative = relative_of(column, by_range, study.trials.size())};
-  model.line = line_of_trials(points_of(study, telling_trials(study, timeline), model.relative, timeline));
+  set_line(points_of(study, telling_trials(study, timeline), model.relative, timeline), model);
   return model;
 }
 

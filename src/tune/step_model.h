@@ -13,6 +13,8 @@ namespace headroom::tune {
 // Duration of a trial as start-up plus steps.
 struct StepModel {
   std::optional<RobustLine> line;  // over steps, each counted by its `relative` time
+  // There is no line, since it surely met zero steps below zero seconds: later steps take longer than the first.
+  bool later_longer = false;
   // One per trial: what its parameter makes of a step's time, over the middle trial's; 1 where nothing is known.
   std::vector<double> relative;
   [[nodiscard]] double steps_seconds(const Study& study, std::size_t trial) const {

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/human.h"
 #include "base/median.h"
 #include "tune/quantiles.h"
 
@@ -96,11 +97,63 @@ std::string direction_of(const ParameterColumn& column, const std::vector<double
                      by_middle.begin()->second);
 }
 
+// Reports and seconds of trials that made about as many, in the middle.
+struct ReportGroup {
+  double reports = 0, seconds = 0;
+};
+
+// The trials in up to three groups of about the same size, by how many reports they made.
+std::vector<ReportGroup> report_groups(const Study& study, const Timeline& timeline) {
+  constexpr std::size_t kGroups = 3, kFewestOfAGroup = 3;
+  std::vector<std::pair<double, double>> trials;
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    if (tells_of_steps(study.trials[i], timeline.spans[i]))
+      trials.emplace_back(static_cast<double>(study.trials[i].reports), seconds(timeline.spans[i].duration()));
+  std::sort(trials.begin(), trials.end());
+  std::vector<ReportGroup> groups;
+  std::vector<double> reports, lengths;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    reports.push_back(trials[i].first), lengths.push_back(trials[i].second);
+    if (i + 1 < trials.size() && trials[i + 1].first == trials[i].first) continue;
+    const bool full = reports.size() >= std::max(kFewestOfAGroup, trials.size() / kGroups / 2);
+    if (!full && i + 1 < trials.size()) continue;
+    if (reports.size() >= kFewestOfAGroup) groups.push_back({median(reports), median(lengths)});
+    reports.clear(), lengths.clear();
+  }
+  while (groups.size() > kGroups) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(groups.size() / 2));
+  return groups;
+}
+
+// "later ones take longer: …"; "" where that is not clear. The first group's seconds hold its start-up, too.
+std::string later_longer(const Study& study, const StepModel& model, const Timeline& timeline) {
+  const bool one_kind =
+      std::all_of(model.relative.begin(), model.relative.end(), [](double relative) { return relative == 1; });
+  const std::vector<ReportGroup> groups = report_groups(study, timeline);
+  if (!model.later_longer || !one_kind || groups.size() < 2) return "";
+  const ReportGroup &first = groups.front(), &before = groups[groups.size() - 2], &last = groups.back();
+  const double early = first.seconds / first.reports;
+  const double late = (last.seconds - before.seconds) / (last.reports - before.reports);
+  if (late < kVaries * early) return "";
+  const auto length = [](double value) { return human_duration(to_nanos(value)); };
+  std::string reports, took;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::string_view between = i == 0 ? "" : i + 1 < groups.size() ? ", " : " and ";
+    reports += fmt::format("{}{:.0f}", between, groups[i].reports);
+    took += fmt::format("{}{}", between, length(groups[i].seconds));
+  }
+  return fmt::format(
+      "later ones take longer: trials with {} reports took {} (medians), which is at most {} a step at "
+      "first and {} after report {:.0f}",
+      reports, took, length(early), length(late), before.reports);
+}
+
 }  // namespace
 
 StepTimeFacts step_time(const Study& study, const std::vector<ParameterColumn>& columns, const StepModel& model,
                         const Timeline& timeline) {
   StepTimeFacts facts;
+  facts.direction = later_longer(study, model, timeline);
+  if (!facts.direction.empty()) return facts;  // no one time holds for all steps
   std::vector<double> of_trial(study.trials.size(), kNone), all;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const TrialSpan& span = timeline.spans[i];

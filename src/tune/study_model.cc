@@ -10,6 +10,7 @@
 #include "base/human.h"
 #include "base/median.h"
 #include "tune/gpu_share.h"
+#include "tune/robust_line.h"
 #include "tune/standstill.h"
 #include "tune/timeline.h"
 #include "tune/workers.h"
@@ -195,10 +196,28 @@ void set_host(StudyModel& model, const StudyOptions& options) {
   }
 }
 
+// Where later steps take longer: the power of the number of reports with which lengths of trials rise.
+void set_growth(StudyModel& model, const StudyReport& facts) {
+  constexpr double kMost = 4;
+  if (model.startup_known || facts.step_time.seconds || facts.step_time.direction.empty()) return;
+  std::vector<std::pair<double, double>> points;
+  for (const TimedTrial& timed : model.times)
+    if (timed.reports > 0 && timed.end > timed.begin)
+      points.emplace_back(std::log(static_cast<double>(timed.reports)), std::log(timed.end - timed.begin));
+  const auto line = theil_sen(points);
+  if (!line) return;
+  model.growth = std::clamp(line->slope, 1.0, kMost);
+  for (TimedTrial& timed : model.times)
+    timed.relative = std::pow(std::max(1.0, static_cast<double>(timed.reports)), model.growth - 1);
+  model.assumptions.push_back(fmt::format(
+      "Later steps take longer: the first k of a trial take k^{:.2g} times as long as its first one.", model.growth));
+}
+
 void set_times_of_steps(StudyModel& model, const StudyOptions& options, const StudyReport& facts) {
   std::optional<double> startup;
   if (facts.startup.inside_seconds) startup = facts.startup.inside_seconds->value;
   model.startup_known = startup.has_value();
+  set_growth(model, facts);
   set_kernel_share(model, options, startup);
   const std::optional<double> share = model.kernel_share < 1 ? std::optional(model.kernel_share) : std::nullopt;
   model.ways = step_times(model.times, share, startup);

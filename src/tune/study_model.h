@@ -34,6 +34,7 @@ struct StudyModel {
   std::vector<std::size_t> lengths;      // reports of the trials that completed
   std::optional<CurveBook> curves;
   std::vector<StepTimes> ways;
+  double growth = 1;          // of the time of steps, as ReplayTrial has it
   bool startup_known = true;  // else what part of a trial it is is drawn, and trials compute from their begin
   double kernel_share = 1;
   std::optional<double> cores;

@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::int64_t kMostReplays = 1000, kFewestReplays = 5;
 constexpr double kReportsForAll = 20'000;  // studies of so many reports are replayed as often as was asked for
+constexpr double kLeastGain = 0.02;        // of the time to the best value; a smaller one is not worth an edit
+constexpr double kShownAsOne = 0.995;      // of a ratio: "1.00x", which is no gain
 constexpr double kReachedAsOften = 0.9;  // of the replays: a change that loses the best trial more often does not help
 
 // FirstTrials of each replay.
@@ -160,7 +162,9 @@ WhatIf what_if_of(const StudyModel& model, const Change& change, const Replays& 
   made.safety = change.safety;
   made.why = change.why;
   made.fits = change.fits;
-  made.helps = made.fits && made.time_to_best_ratio.high < 1 && made.best_reached >= kReachedAsOften;
+  const Estimate& ratio = made.time_to_best_ratio;
+  const bool gains = ratio.high < kShownAsOne && ratio.value <= 1 - kLeastGain;
+  made.helps = made.fits && gains && made.best_reached >= kReachedAsOften;
   return made;
 }
 

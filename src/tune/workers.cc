@@ -182,7 +182,9 @@ void find_left_behind(const Study& study, Timeline& timeline) {
     if (beside || ended < kEnough) continue;
     for (std::size_t k = 0; k + 1 < order.size(); ++k) {
       TrialSpan& span = timeline.spans[order[k]];
-      if (study.trials[order[k]].state != TrialState::kRunning || span.dead != DeadBy::kNone) continue;
+      const bool shown_dead =
+          span.dead != DeadBy::kNone && span.dead != DeadBy::kAge;  // its age shows nothing for sure
+      if (study.trials[order[k]].state != TrialState::kRunning || shown_dead) continue;
       span.dead = DeadBy::kLeftBehind;
       span.alive_until = std::min(span.last_sign, timeline.spans[order[k + 1]].begin);
     }

@@ -38,10 +38,10 @@ Split split(const TimedTrial& timed, const StepTimes& way, double crowding, doub
 }
 
 // Where the start-up is not known: such a share of the trial.
-Split split_at(double share, const TimedTrial& timed, const StepTimes& way, double crowding) {
+Split split_at(double share, const TimedTrial& timed, const StepTimes& way, double crowding, double growth) {
   const double alone = (timed.end - timed.begin) / crowding;
   if (timed.reports == 0) return {.startup = alone, .step = timed.relative * way.step};
-  return {.startup = share * alone, .step = (1 - share) * alone / static_cast<double>(timed.reports)};
+  return {.startup = share * alone, .step = (1 - share) * alone / std::pow(static_cast<double>(timed.reports), growth)};
 }
 
 // A trial that completes makes as many reports as one of those that did, of those that made more than it has.
@@ -72,10 +72,11 @@ World draw_world(const StudyModel& model, std::uint64_t seed) {
   for (std::size_t i = 0; i < world.trials.size(); ++i) {
     ReplayTrial& trial = world.trials[i];
     const Split times = model.startup_known ? split(model.times[i], way, way.crowding[i], startup_mean)
-                                            : split_at(share, model.times[i], way, way.crowding[i]);
+                                            : split_at(share, model.times[i], way, way.crowding[i], model.growth);
     trial.startup = times.startup;
     trial.startup_computes = !model.startup_known;
     trial.step = times.step;
+    trial.growth = model.growth;
     trial.stall = times.stall;
     startups.push_back(times.startup);
     if (!model.pruner || trial.ends != TrialState::kPruned || trial.curve.empty()) continue;

@@ -187,6 +187,19 @@ def test_further_tasks_for_a_running_batch(tmp_path):
     assert lines(tmp_path / "out") == ["a1", "b1", "b2"]
 
 
+def test_what_is_added_has_the_columns_of_the_tasks_that_are_there(tmp_path):
+    (tmp_path / "tasks.csv").write_text("lr\n0.1\n")
+    process = start(tmp_path, [HEADROOM, "batch", *SIMPLE, "--slots", "1", "--grace", "300ms", "--command",
+                               "sh -c 'echo {lr} >> out; sleep 30'", "tasks.csv"])
+    wait_until(lambda: lines(tmp_path / "out") == ["0.1"], "the first task")
+    run(tmp_path, "add", "--", "true", "--lr", "{}", ":::", "0.5")
+    rows = list(csv.DictReader(io.StringIO(run(tmp_path, "table", "--csv").stdout)))
+    assert [row["lr"] for row in rows] == ["0.1", "0.5"]
+    assert "{1}" not in rows[0]
+    run(tmp_path, "cancel", "--all")
+    end(process, 1)
+
+
 def test_a_resume_says_that_it_leaves_out_what_was_added(tmp_path):
     process = sleepers(tmp_path, "a1")
     wait_until(lambda: lines(tmp_path / "out") == ["a1"], "the first task")

@@ -237,6 +237,15 @@ def verified(tmp_path, plan, recording, *arguments, code=0):
     return held(done.stdout)
 
 
+def test_a_pair_of_runs_on_virtual_gpus_is_one_of_these(tmp_path):
+    sides = []
+    for name, seconds in (("before", "0.1"), ("after", "0.2")):
+        sides.append(tmp_path / f"{name}.hrec")
+        headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "--quiet", "-o", sides[-1], "--", "sleep", seconds)
+    said = headroom(tmp_path, "compare", *sides, "--json", check=False).stdout
+    assert json.loads(said)["valid_command"].startswith("headroom sim --gpus 1xA6000 -- headroom ab ")
+
+
 @pytest.mark.truth
 def test_steps_of_half_the_time_are_told_apart_and_keep_what_was_promised(tmp_path):
     before, after = of_16_and_of_8_ms(tmp_path)

@@ -212,6 +212,10 @@ def test_two_studies_side_by_side(stored, tmp_path):
     text = headroom(stored, "compare", "base.db", "warm.db").stdout
     assert text.startswith("A is study sweep-1 of base.db") and "best value" in text
     assert all(len(line) <= 80 for line in text.splitlines())
+    headroom(stored, "compare", "base.db", "warm.db", "-o", tmp_path / "two.html")
+    headroom(stored, "report", "base.db", "warm.db", "-o", tmp_path / "two.md")
+    assert "A is study sweep-1 of base.db" in (tmp_path / "two.html").read_text()
+    assert "| best value |" in (tmp_path / "two.md").read_text()
     both = tmp_path / "both.db"
     for seed in (1, 2):
         study_support.write_sqlite(study_support.virtual_sweep(BASE, seed, "random", 20), both)
