@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "analyze/named_phases.h"
 #include "base/human.h"
 #include "base/strings.h"
 #include "model/observations.h"
@@ -357,21 +358,27 @@ class Maker {
     made.option.gain.condition += "; its high end has the kernels and the other time of these phases, too";
   }
 
-  // Named phases most of whose idle time has the account of the claims, and a tenth of all that has it: in a phase of
-  // kernels the little idle time is what its neighbours left there.
+  // Phases that are named as what the claims are, or are claimed for most of their time, with a tenth of all that is
+  // claimed. In any other phase, such as an epoch of training, the kernels are not of what is claimed there.
   [[nodiscard]] std::vector<std::int32_t> phases_within(const Finding& finding) const {
-    std::vector<Nanos> idle(e_.phases.size()), claimed(e_.phases.size());
+    const Account account = finding.claims.front().account;
+    std::vector<Nanos> whole(e_.phases.size()), idle(e_.phases.size()), claimed(e_.phases.size());
     Nanos all = 0;
     for (const LedgerEntry& entry : e_.ledger.entries) {
-      if (entry.phase < 0 || is_busy(entry.account)) continue;
+      if (entry.phase < 0) continue;
       const auto phase = static_cast<std::size_t>(entry.phase);
+      whole[phase] += entry.ns;
+      if (is_busy(entry.account)) continue;
       idle[phase] += entry.ns;
-      if (entry.account == finding.claims.front().account) claimed[phase] += entry.ns, all += entry.ns;
+      if (entry.account == account) claimed[phase] += entry.ns, all += entry.ns;
     }
     std::vector<std::int32_t> found;
-    for (std::size_t phase = 0; phase < idle.size(); ++phase)
-      if (!e_.phases[phase].named_by.empty() && 10 * claimed[phase] > all && 2 * claimed[phase] > idle[phase])
+    for (std::size_t phase = 0; phase < idle.size(); ++phase) {
+      const Phase& one = e_.phases[phase];
+      const bool named = account_told_by(one.name) == account && 2 * claimed[phase] > idle[phase];
+      if (!one.named_by.empty() && 10 * claimed[phase] > all && (named || 2 * claimed[phase] > whole[phase]))
         found.push_back(static_cast<std::int32_t>(phase));
+    }
     return found;
   }
 

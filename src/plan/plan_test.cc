@@ -183,6 +183,25 @@ TEST(Plan, WhatAValidationLeavesInThePhaseBeforeItDoesNotMakeThatOneItsOwn) {
   EXPECT_LT(less->gain.high, 120.0 / 95);
 }
 
+// Stacks see the validation before its mark does: most idle time of the epoch's phase is then the validation's.
+TEST(Plan, KernelsOfAnEpochAreNotThoseOfItsValidation) {
+  RecordingBuilder recording(120);
+  std::vector<std::pair<double, std::string>> phases;
+  recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 24 ? 1.0 : 0.0; });
+  recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120);
+  for (double at = 0; at < 120; at += 30) {
+    phases.insert(phases.end(), {{at, "epoch"}, {at + 27, "validate"}});
+    recording.stacks(100, at, at + 24, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+    recording.stacks(100, at + 24, at + 30, {"train (/u/train.py:1)", "validate (/u/train.py:9)"});
+  }
+  const Plan p = plan(explain(recording.marks(100, "marks", phases).build()));
+  const Option *less = option(p, "validate_less"), *larger = option(p, "larger_eval_batch");
+  ASSERT_NE(less, nullptr);
+  ASSERT_NE(larger, nullptr);
+  EXPECT_NEAR(larger->gain.high, 120.0 / 96, 0.06) << "all 24 s, and what lies at their edges";
+  EXPECT_NEAR(less->gain.high, 120.0 / 108, 0.03);
+}
+
 TEST(Plan, AGpuThatIsNotUsedKeepsNoTimeOfTheJob) {
   const auto workers = [](bool second) {
     RecordingBuilder recording(100, 0.5);
