@@ -369,7 +369,9 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
     finding.candidates = {Cause::kCheckpointSync, Cause::kLoggingUpload};
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   finding.tiers = "NP";
-  finding.confidence = Confidence::kLow;
+  const bool mostly =
+      static_cast<double>(length(told)) >= a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
+  finding.confidence = mostly ? Confidence::kMedium : Confidence::kLow;
   finding.title =
       saves ? "The GPU waits while the job saves its state" : "The GPU waits while the job writes to storage";
   finding.evidence = storage_sentences(s);

@@ -80,6 +80,7 @@ class Maker {
       unsure |= !finding.claims.empty();
       if (auto code = named_code(e_, i); code && !has(code->option.id)) {
         code->probability = code->surely = probability_of(finding.confidence);
+        code->cost = share_of_all(finding);
         if (const auto& claimed = model_.findings[i];
             claimed.most > claimed.seconds)  // the rest may be that code's, too
           code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
@@ -128,6 +129,7 @@ class Maker {
     made.surely = finding ? probability_of(finding->confidence) : kLow;
     made.probability = made.surely * part_of_set;
     if (finding) {
+      made.cost = share_of_all(*finding);
       option.candidates = finding->candidates;
       option.gain.condition = finding->gain ? finding->gain->condition : finding->bound;
       if (finding->gain && !finding->cause) {
@@ -522,6 +524,10 @@ class Maker {
   // Whether its stacks were looked at in the time that this finding claims, and were in no loader there.
   [[nodiscard]] bool no_loader_seen(std::optional<std::size_t> finding) const {
     return finding && e_.findings[*finding].tiers.has("Y") && !model_.findings[*finding].input;
+  }
+
+  [[nodiscard]] double share_of_all(const Finding& finding) const {
+    return static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e_.ledger.budget()));
   }
 
   // Who loads in a core that nobody needs takes it from nobody.

@@ -616,6 +616,24 @@ TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
 }
 
 // What holds for every plan of every recording.
+// None for the start stands above those for what costs more, unless somebody asked.
+void expect_no_start_first(const Explanation& e, const Plan& p, const PlanRequest& request) {
+  std::map<std::size_t, bool> starts;  // by finding: all options are for the start
+  for (const Option& one : p.options) {
+    if (!one.finding || one.id == "observe") continue;
+    const bool start = one.cause == Cause::kStartupLoad || one.cause == Cause::kCompileWarmup ||
+                       one.cause == Cause::kEnvironmentInstall;
+    starts.emplace(*one.finding, true).first->second &= start;
+  }
+  const bool asked = request.batch || request.workers || request.tasks;
+  for (auto one = p.options.begin(); one != p.options.end() && !asked; ++one)
+    for (auto later = std::next(one); later != p.options.end(); ++later)
+      if (one->finding && one->id != "observe" && starts.at(*one->finding) && later->finding &&
+          later->id != "observe" && !starts.at(*later->finding)) {
+        ASSERT_LE(e.findings[*later->finding].cost(), e.findings[*one->finding].cost()) << one->id << ", " << later->id;
+      }
+}
+
 void expect_the_rules(const Explanation& e, const Plan& p) {
   std::set<std::string> ids;
   for (const Option& one : p.options) {
@@ -673,6 +691,7 @@ TEST(Plan, HoldsItsRulesOverRandomRecordingsAndBatches) {
     if (seed % 3 == 2) request.workers = 8;
     const Plan p = plan(e, request);
     expect_the_rules(e, p);
+    expect_no_start_first(e, p, request);
     if (HasFatalFailure()) return;
     options += p.options.size();
     combined += p.after.size();

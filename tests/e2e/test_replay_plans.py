@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of recordings that are kept (bench/diagnosis): what is advised first, and what it may gain."""
+import gzip
+import json
+
+import pytest
+
+from headroom_e2e import ROOT, headroom, why
+
+
+def recording(tmp_path, name):
+    """`name`: of a folder of bench/diagnosis and a recording there."""
+    path = tmp_path / "run.hrec.jsonl"
+    path.write_bytes(gzip.decompress((ROOT / "bench" / "diagnosis" / f"{name}.jsonl.gz").read_bytes()))
+    return path
+
+
+def planned(tmp_path, name):
+    """The options of its plan by their names, in their order."""
+    plan = json.loads(headroom(tmp_path, "plan", recording(tmp_path, name), "--json").stdout)
+    return {option["id"]: option for option in plan["options"]}
+
+
+@pytest.mark.parametrize("name, first", [
+    ("kept/hang-at-torch-2", "end_the_hang"),
+    ("kept/oom_restart_loop-above-torch-2", "reserve_memory"),
+    ("kept/unreleased_after_work-above-torch-1", "end_after_work"),
+    ("kept/wrong_gpu_assignment-below-torch-1", "one_gpu_per_process"),
+    ("unseen/u06", "async_checkpoint"),
+])
+def test_what_costs_most_stands_above_the_start(tmp_path, name, first):
+    options = planned(tmp_path, name)
+    assert list(options)[0] == first and "faster_startup" in options
+
+
+def test_what_is_told_and_no_matter_of_speed_is_named_first(tmp_path):
+    text = headroom(tmp_path, "plan", recording(tmp_path, "kept/hang-at-torch-2")).stdout
+    assert text.startswith("What to try first: find what the last thread waits for, and set a time limit.\n")
+
+
+def test_a_start_that_failed_for_memory_gains_by_no_later_start(tmp_path):
+    name = "kept/oom_restart_loop-above-torch-2"
+    found = next(finding for finding in why(tmp_path, recording(tmp_path, name))["findings"] if finding["cause"] == "startup_load")
+    assert "later starts" not in found["gain"]["if"]
+    assert planned(tmp_path, name)["faster_startup"]["gain"]["high"] < 1.4, "the starts after the first are no loss of their own"
+
+
+def test_a_checkpoint_that_stacks_tell_is_told(tmp_path):
+    found = why(tmp_path, recording(tmp_path, "unseen/u06"))["findings"][0]
+    assert (found["cause"], found["confidence"]) == ("checkpoint_sync", "medium")
