@@ -450,6 +450,16 @@ TEST(Plan, WhatGoesOnBesideTheLoopNeedsALoopThatLastsAsLong) {
   EXPECT_DOUBLE_EQ(simulate(model, std::array{remove}), 40);
 }
 
+TEST(Plan, TasksBesideEachOtherHaveTheSameKernels) {
+  StepModel model{.seconds = 46, .least = 15, .kernels = 15};
+  model.parts = {{0b1, 30, true, false}};
+  model.findings = {{.seconds = 30, .most = 29, .outside = true}};
+  const Change one_process{.finding = 0}, packs{.mechanism = Mechanism::kPacks, .factor = 4};
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{one_process}), 17);
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{packs}), 15) << "not 11.5";
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{one_process, packs}), 15);
+}
+
 TEST(Plan, WorkersTakeOverOnlyWhatNoOtherChangeLetsGo) {
   StepModel model{.seconds = 15, .least = 3, .kernels = 3};
   model.parts = {{0b1, 12, false, false}};
@@ -673,7 +683,18 @@ void expect_the_rules(const Explanation& e, const Plan& p) {
     ASSERT_GE(step.gain.high, last - 1e-9) << "more options are never worse";
     if (e.bound) {
       ASSERT_LE(step.gain.high, std::max(e.bound->speedup_high, product) + 1e-6);
+      const bool fewer_kernels = std::any_of(step.options.begin(), step.options.end(), [&](const std::string& id) {
+        return id == "one_gpu_per_process" || option(p, id)->gain.high > e.bound->speedup_high + 1e-6;
+      });
+      if (!fewer_kernels) {
+        ASSERT_LE(step.gain.high, e.bound->speedup_high + 1e-6) << "not below the kernels";
+      }
     }
+    std::set<std::size_t> sets;
+    for (const std::string& id : step.options)
+      if (!option(p, id)->candidates.empty()) {
+        ASSERT_TRUE(sets.insert(option(p, id)->finding.value()).second) << id << ": one change of a set at most";
+      }
     last = step.gain.high;
     for (const std::string& id : step.options) ASSERT_GE(step.gain.high, option(p, id)->gain.high - 1e-9);
   }
@@ -689,6 +710,7 @@ TEST(Plan, HoldsItsRulesOverRandomRecordingsAndBatches) {
     PlanRequest request;
     if (seed % 3 == 1) request.batch = {32, 128};
     if (seed % 3 == 2) request.workers = 8;
+    if (seed % 6 == 5) request.tasks = 4;
     const Plan p = plan(e, request);
     expect_the_rules(e, p);
     expect_no_start_first(e, p, request);

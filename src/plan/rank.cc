@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/human.h"
 #include "plan/measured.h"
@@ -105,6 +106,22 @@ Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen
   return gain;
 }
 
+// Whether both are for the same set of causes, of which one is the case.
+bool alternatives(const Candidate& x, const Candidate& y) {
+  return !x.option.candidates.empty() && !y.option.candidates.empty() && x.option.finding == y.option.finding;
+}
+
+// Of each set of causes only the change that gains most: one of them is the case.
+Gain gain_with_one_of_each_set(const StepModel& model, std::vector<const Candidate*> changes) {
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Candidate* x, const Candidate* y) { return x->option.gain.high > y->option.gain.high; });
+  std::vector<const Candidate*> chosen;
+  for (const Candidate* one : changes)
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const Candidate* other) { return alternatives(*one, *other); }))
+      chosen.push_back(one);
+  return gain_of(model, chosen);
+}
+
 }  // namespace
 
 void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
@@ -166,12 +183,15 @@ std::vector<OptionsTogether> together(const StepModel& model, const std::vector<
     }
     if (best == left.end()) break;
     chosen.push_back(*best);
-    left.erase(best);
+    std::erase_if(left,
+                  [&](const Candidate* one) { return one == chosen.back() || alternatives(*one, *chosen.back()); });
     keep();
   }
   if (steps.empty()) return steps;
   const std::size_t before = chosen.size();
   for (const Candidate* one : left) {  // another change for what these save already adds nothing to them
+    if (std::any_of(chosen.begin(), chosen.end(), [&](const Candidate* other) { return alternatives(*one, *other); }))
+      continue;
     const double now = gain_of(model, chosen).high;
     chosen.push_back(one);
     if (gain_of(model, chosen).high < now * (1 + kLeastSaved)) chosen.pop_back();
@@ -184,14 +204,14 @@ Gain gain_of_all(const StepModel& model, const std::vector<Candidate>& candidate
   std::vector<const Candidate*> all;
   for (const Candidate& one : candidates)
     if (one.option.promises) all.push_back(&one);
-  return gain_of(model, all);
+  return gain_with_one_of_each_set(model, std::move(all));
 }
 
 Gain gain_of_asked(const StepModel& model, const std::vector<Candidate>& candidates) {
   std::vector<const Candidate*> asked;
   for (const Candidate& one : candidates)
     if (one.option.promises && one.asked) asked.push_back(&one);
-  return gain_of(model, asked);
+  return gain_with_one_of_each_set(model, std::move(asked));
 }
 
 std::string what_flips(const std::vector<Candidate>& candidates) {
