@@ -153,9 +153,6 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.cause = Cause::kInteractiveHoldingGpu;
     finding.title = "The GPU waits for somebody at a terminal";
   }
-  // Asleep on a timer, and nothing was read: that is no storage. A socket or a lock may be one behind a library.
-  const bool timer = s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kMajority];
-  if (timer && s.owner_read && *s.owner_read < 1) std::erase(finding.candidates, Cause::kSlowStorage);
   if (!in_pauses && a.kernel_waits.share >= a.limits[Threshold::kChannelShare])
     finding.evidence.push_back(
         fmt::format("it waits for its kernels in {}, in {} of the looks at its stacks: what comes "
@@ -335,6 +332,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   if (hardly(a, s.owner_cpu + s.owner_delay, finding.claims)) follow_the_wait(a, s, in_pauses, finding);
   finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);
   exclude_copies(a, finding);
+  exclude_storage(s, finding);
   may_want_memory(a, s, finding);
   may_be_the_link(a, finding);
   name_the_child(a, s, finding);
