@@ -60,6 +60,20 @@ double batch_gain(const Explanation& e, const PlanRequest& request, double facto
   return std::max(1.0, gain);
 }
 
+// What to do instead of an argument of the DataLoader where stacks were looked at and were in none.
+struct Elsewhere {
+  std::string_view fix, pool, other;
+};
+constexpr std::array kElsewhere{
+    Elsewhere{"persistent_workers", "keep one Pool for all epochs",
+              "let the processes that load go on between epochs (of a DataLoader: persistent_workers=True)"},
+    Elsewhere{"larger_prefetch", "give the Pool its next batches earlier: imap or apply_async some batches ahead",
+              "let what loads run further ahead, with a longer queue (of a DataLoader: prefetch_factor=8)"},
+    Elsewhere{"pin_memory",
+              "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)",
+              "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)"},
+};
+
 class Maker {
  public:
   Maker(const Explanation& e, const StepModel& model, const PlanRequest& request)
@@ -120,7 +134,7 @@ class Maker {
     option.safety = fix.safety;
     option.why_safe = fix.why_safe;
     option.effort = info(fix.effort).name;
-    option.apply = filled(fix.apply, known);
+    option.apply = filled(applied(fix), known);
     if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
     option.verify = fix.verify;
     option.undo = fix.undo;
@@ -156,7 +170,28 @@ class Maker {
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
-    made_.push_back(std::move(made));
+    if (!is_there(made)) made_.push_back(std::move(made));
+  }
+
+  [[nodiscard]] std::string_view applied(const Fix& fix) const {
+    const auto row =
+        std::find_if(kElsewhere.begin(), kElsewhere.end(), [&](const Elsewhere& one) { return one.fix == fix.id; });
+    if (row == kElsewhere.end()) return fix.apply;
+    return request_.loader == Loader::kPool ? row->pool : request_.loader == Loader::kOther ? row->other : fix.apply;
+  }
+
+  // For two causes of a set the same may be to do: that is one option, for either of them.
+  [[nodiscard]] bool is_there(const Candidate& made) {
+    const auto same = std::find_if(made_.begin(), made_.end(), [&](const Candidate& one) {
+      return one.option.cause && one.option.finding == made.option.finding && one.option.apply == made.option.apply;
+    });
+    if (same == made_.end() || made.option.candidates.empty()) return false;
+    const std::string first(info(*same->option.cause).words);
+    std::string& condition = same->option.gain.condition;
+    if (const auto at = condition.find(first); at != std::string::npos)
+      condition.insert(at + first.size(), fmt::format(" or {}", info(*made.option.cause).words));
+    same->probability = std::min(same->surely, same->probability + made.probability);
+    return true;
   }
 
   // A cause that one finding names or leaves open may be in another one, too: the change ends it there as well.
@@ -239,10 +274,9 @@ class Maker {
       option.apply =
           fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
     else if (no_loader_seen(made.change.finding))
-      option.apply = fmt::format(
-          "if it loads data there: let {} load the next batches meanwhile (of a DataLoader: "
-          "num_workers={})",
-          count_of(workers, "process", "processes"), workers);
+      option.apply = "if it loads data there: " + by_processes(workers);
+    else if (request_.loader == Loader::kPool || request_.loader == Loader::kOther)
+      option.apply = by_processes(workers);
     else if (known.workers)
       option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
     if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
@@ -262,6 +296,12 @@ class Maker {
                                   workers);
     if (!made.change.finding && model_.workers > 0) option.promises = true;
     return true;
+  }
+
+  [[nodiscard]] std::string by_processes(int workers) const {
+    const std::string processes = count_of(workers, "process", "processes");
+    if (request_.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
+    return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers);
   }
 
   // Who asks for workers is answered also where there can be no more than there are.

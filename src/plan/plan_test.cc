@@ -646,8 +646,10 @@ void expect_no_start_first(const Explanation& e, const Plan& p, const PlanReques
 
 void expect_the_rules(const Explanation& e, const Plan& p) {
   std::set<std::string> ids;
+  std::set<std::pair<std::optional<std::size_t>, std::string>> done;
   for (const Option& one : p.options) {
     SCOPED_TRACE(one.id);
+    ASSERT_TRUE(done.insert({one.finding, one.apply}).second) << "said twice: " << one.apply;
     ASSERT_TRUE(ids.insert(one.id).second);
     ASSERT_NE(one.title, "");
     ASSERT_NE(one.apply, "");

@@ -48,3 +48,19 @@ def test_a_start_that_failed_for_memory_gains_by_no_later_start(tmp_path):
 def test_a_checkpoint_that_stacks_tell_is_told(tmp_path):
     found = why(tmp_path, recording(tmp_path, "unseen/u06"))["findings"][0]
     assert (found["cause"], found["confidence"]) == ("checkpoint_sync", "medium")
+
+
+@pytest.mark.parametrize("name, option, says", [
+    ("unseen/u02", "more_loader_workers", "a Pool of 2 processes that load the next batches"),
+    ("unseen/u07", "pin_memory", "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)"),
+    ("unseen/u12", "start_loader_workers", "let 2 processes load the next batches meanwhile (of a DataLoader: num_workers=2)"),
+])
+def test_arguments_of_a_data_loader_are_for_who_has_one(tmp_path, name, option, says):
+    assert planned(tmp_path, name)[option]["apply"] == says
+
+
+@pytest.mark.parametrize("name", ["unseen/u13", "unseen/u17"])
+def test_the_same_is_not_said_for_two_causes(tmp_path, name):
+    options = planned(tmp_path, name)
+    assert "start_loader_workers" not in options
+    assert "if the cause is data loader too slow or data loading in the training process" in options["more_loader_workers"]["gain"]["if"]
