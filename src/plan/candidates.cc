@@ -122,8 +122,8 @@ class Maker {
   }
 
   void add(const Fix& fix, std::optional<std::size_t> index, double part_of_set, bool asked = false) {
-    if (has(fix.id)) return;
     const Finding* finding = index ? &e_.findings[*index] : nullptr;
+    if (has(fix.id) || (finding && was_given_back(fix, *finding))) return;
     const Numbers known = numbers(e_, model_, request_, index);
     Candidate made;
     Option& option = made.option;
@@ -138,6 +138,10 @@ class Maker {
     if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
     option.verify = fix.verify;
     option.undo = fix.undo;
+    if (fix.id == "restore_clocks" && finding && finding->cause && !finding->advice.empty()) {
+      option.apply = finding->advice;  // by the reasons that were seen
+      if (option.apply.find("-pl") == std::string::npos) option.undo = "as it was";
+    }
     made.effort = fix.effort;
     made.asked = asked;
     made.surely = finding ? probability_of(finding->confidence) : kLow;
@@ -171,6 +175,12 @@ class Maker {
     how_much(fix, finding, made);
     measured(made);
     if (!is_there(made)) made_.push_back(std::move(made));
+  }
+
+  // Where a log's job may have ended, its memory was given back: nothing holds it that could be ended.
+  static bool was_given_back(const Fix& fix, const Finding& finding) {
+    return fix.cause == Cause::kUnreleasedAfterWork && !finding.cause &&
+           finding.candidates.front() == Cause::kMonitoringMostlyElse;
   }
 
   [[nodiscard]] std::string_view applied(const Fix& fix) const {
@@ -339,7 +349,14 @@ class Maker {
     else
       option.gain.condition = "if the batch is the cause at all and the accuracy stays. Two batch sizes measured tell";
     if (!known.batch_limit.empty()) option.gain.condition += "; " + known.batch_limit;
-    if (!request_.step_times && !request_.probe) option.apply += "; measure it first at both sizes";
+    if (!request_.step_times && !request_.probe) {
+      option.apply += "; measure it first at both sizes";
+      option.verify = fmt::format(
+          "headroom probe --vary batch_size={} -- CMD {{batch_size}}: time per sample at both sizes; then the metric "
+          "at "
+          "equal samples",
+          known.batch ? fmt::format("{:g},{:g}", known.batch->first, known.batch->second) : "SIZE,LARGER");
+    }
     return true;
   }
 
@@ -439,6 +456,7 @@ class Maker {
     const CauseHistory* history = history_of(request_, fix.cause);
     if (history) made.option.outcomes = history->n;
     std::string& condition = made.option.gain.condition;
+    if (fix.stays > 0) condition += "; it is not equal work: half of the validations, and what they tell, are given up";
     const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
     const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
     if (unknown) {

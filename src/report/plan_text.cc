@@ -182,8 +182,9 @@ std::string plan_headline(const Plan& plan) {
   std::string title = first->title;
   if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
     title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
-  return told ? fmt::format("What to try first: {}.", title)
-              : fmt::format("What to try first: {}, {} at equal work.", title, gain_range(first->gain));
+  if (told) return fmt::format("What to try first: {}.", title);
+  const std::string_view of = first->id == "validate_less" ? "with half of its validations" : "at equal work";
+  return fmt::format("What to try first: {}, {} {}.", title, gain_range(first->gain), of);
 }
 
 std::string to_text(const Plan& plan, const TextOptions& wanted, std::string_view saved) {

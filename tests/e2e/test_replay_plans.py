@@ -64,3 +64,42 @@ def test_the_same_is_not_said_for_two_causes(tmp_path, name):
     options = planned(tmp_path, name)
     assert "start_loader_workers" not in options
     assert "if the cause is data loader too slow or data loading in the training process" in options["more_loader_workers"]["gain"]["if"]
+
+
+def of_log(tmp_path, row):
+    """The options for a log of one GPU, of a reading each second; `row`: from the second to what was read then."""
+    columns = ("utilization.gpu [%]", "memory.used [MiB]", "power.draw [W]", "clocks.sm [MHz]", "temperature.gpu",
+               "clocks_event_reasons.hw_power_brake_slowdown")
+    facts = {"memory.total [MiB]": "81920 MiB", "power.limit [W]": "400.0 W", "clocks.max.sm [MHz]": "1410 MHz"}
+    lines = [", ".join(("timestamp", "index", *columns, *facts))]
+    lines += [", ".join((f"2026/11/01 10:{at // 60:02}:{at % 60:02}.000", "0", *map(str, row(at)), *facts.values())) for at in range(600)]
+    path = tmp_path / "gpu.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return {option["id"]: option for option in json.loads(headroom(tmp_path, "plan", path, "--json").stdout)["options"]}
+
+
+def test_clocks_are_restored_by_what_lowered_them(tmp_path):
+    """A brake of power from outside, at 44 degrees and 141 of 400 W."""
+    option = of_log(tmp_path, lambda _: ("98 %", "9000 MiB", "141.0 W", "795 MHz", 44, "Active"))["restore_clocks"]
+    assert option["apply"] == "look at what brakes it from outside: the power supply, its cables, and the caps of the server (BMC)"
+    assert "nvidia-smi" not in option["undo"]
+
+
+@pytest.mark.parametrize("left, held", [(1160, False), (9812, True)])
+def test_memory_that_was_given_back_needs_nobody_to_end(tmp_path, left, held):
+    options = of_log(tmp_path, lambda at: ("90 %", "9812 MiB", "280.0 W", "1400 MHz", 60, "Not Active") if at < 300 else
+                     ("0 %", f"{left} MiB", "40.0 W", "1400 MHz", 40, "Not Active"))
+    assert ("end_after_work" in options) == held
+
+
+def test_a_larger_batch_is_measured_by_a_command(tmp_path):
+    options = of_log(tmp_path, lambda _: ("30 %", "9000 MiB", "100.0 W", "1400 MHz", 50, "Not Active"))
+    assert options["larger_batch"]["verify"].startswith("headroom probe --vary batch_size=SIZE,LARGER -- CMD {batch_size}: ")
+    asked = json.loads(headroom(tmp_path, "plan", tmp_path / "gpu.csv", "--json", "--batch", "32:64").stdout)["options"]
+    assert next(one for one in asked if one["id"] == "larger_batch")["verify"].startswith("headroom probe --vary batch_size=32,64 ")
+
+
+def test_half_the_validations_are_no_equal_work(tmp_path):
+    options = planned(tmp_path, "kept/validation-at-plain-1")
+    assert "not equal work: half of the validations, and what they tell, are given up" in options["validate_less"]["gain"]["if"]
+    assert "not equal work" not in options["larger_eval_batch"]["gain"]["if"]
