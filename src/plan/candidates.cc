@@ -169,12 +169,25 @@ class Maker {
     }
     made.change.mechanism = fix.mechanism;
     made.change.finding = index;
+    without_tries(fix, made);
     may_be_elsewhere(fix, made);
     made.change.frees = fix.cause == Cause::kCpuOversubscribed;
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
     if (!is_there(made)) made_.push_back(std::move(made));
+  }
+
+  // Each later start of a job that failed for memory was one more try: once it has the memory, there is none.
+  void without_tries(const Fix& fix, Candidate& made) const {
+    const bool tried = std::any_of(e_.findings.begin(), e_.findings.end(),
+                                   [](const Finding& finding) { return finding.cause == Cause::kOomRestartLoop; });
+    constexpr std::string_view kLater = ", with the later starts";
+    std::string& condition = made.option.gain.condition;
+    const auto at = condition.find(kLater);
+    if (!tried || at == std::string::npos || fix.mechanism != Mechanism::kRemoves) return;
+    condition.erase(at, kLater.size());
+    made.change.only_own = true;
   }
 
   // Where a log's job may have ended, its memory was given back: nothing holds it that could be ended.

@@ -183,6 +183,7 @@ double beyond_of(const StepModel& model, const Change& change) {
     if ((findings >> i & 1U) != 0) most = std::max(most, model.findings[i].most);
   for (const StepModel::Part& part : model.parts)
     if ((part.claimed_by & findings) != 0) claimed += part.seconds;
+  if (change.only_own) most = claimed;
   return change.share * (std::max(0.0, most - claimed) + change.beside);
 }
 
