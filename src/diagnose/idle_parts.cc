@@ -500,7 +500,7 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
       if (!left.empty()) condition = counting(condition, length(left));
       if (!twice.empty()) condition += fmt::format(", as {} may", of_findings(twice));
       if (!there.empty())
-        condition += fmt::format("; {} more that may have the same cause are counted in {}",
+        condition += fmt::format(", while {} more that may have the same cause are counted in {}",
                                  human_duration(other - length(left)), of_findings(there));
       Claims own = std::exchange(finding.claims, with_left);
       gains_by_removal(a, finding, std::move(condition));

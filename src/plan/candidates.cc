@@ -597,7 +597,10 @@ class Maker {
     return finding && e_.findings[*finding].tiers.has("Y") && !model_.findings[*finding].input;
   }
 
+  // That a job could do without a GPU costs the job nothing.
   [[nodiscard]] double share_of_all(const Finding& finding) const {
+    const Cause first = finding.cause ? *finding.cause : finding.candidates.front();
+    if (first == Cause::kMoreGpusThanUseful) return 0;
     return static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e_.ledger.budget()));
   }
 
