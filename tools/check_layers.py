@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "analyze": {"base", "model", "stacks"},
     "diagnose": {"base", "model", "stacks", "analyze"},
     "view": {"base", "model", "analyze"},
-    "plan": {"base", "model"},
+    "plan": {"base", "model", "analyze"},
     "compare": {"base", "model"},
     "storage": {"base", "model"},
     "tune": {"base", "model"},

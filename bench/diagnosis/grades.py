@@ -8,6 +8,7 @@ import score
 
 MARGIN = 0.05        # of a realised gain: two runs of the same job differ by so much
 URGENT, NOTHING = 1.10, 1.02
+WIDEST = 5           # times what came of it: a high end above that says nothing. The widest of the kept recordings says 4.7
 NEAR = 0.10          # of the time: "healthy" of a job whose largest cause cost less is no grave error, the line being at 5 %
 WAITED = 0.05        # of the time, for a core: above it others' load is a cause of its own
 
@@ -61,6 +62,7 @@ def gain_row(stated, realised):
     return {"stated": stated, "realised": realised,
             "covered": stated[0] <= high * (1 + MARGIN) and stated[1] >= low * (1 - MARGIN),
             "over_promise": stated[0] > high * (1 + MARGIN), "beyond": stated[1] < low * (1 - MARGIN),
+            "too_wide": stated[1] > WIDEST * max(1.0, high),
             "log_error": abs(math.log(middle(stated) / middle(realised))), "width": stated[1] / stated[0],
             "false_urgency": stated[0] > URGENT and high < NOTHING}
 
@@ -71,6 +73,11 @@ def planned(plan, cause):
         if option.get("gain") and (cause == option.get("cause") or cause in option.get("candidates", [])):
             return [option["gain"]["low"], option["gain"]["high"]]
     return None
+
+
+def highest(plan):
+    """The most that any option of a plan may gain; 1 where none promises anything."""
+    return max([1.0, *(option["gain"]["high"] for option in plan["options"] if option.get("gain"))])
 
 
 def material(case, answer):

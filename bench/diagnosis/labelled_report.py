@@ -21,7 +21,8 @@ def grade_case(headroom, case, options):
         return rows, {}, None
     rules = {name: grades.grade_baseline(case, answer, rule) for name, rule in baselines.RULES.items()}
     plan = headroom.plan(case)
-    planned = plan and dict(rows[tier], gain=grades.gain_row(grades.planned(plan, case.label["cause"]), case.whole_gain))
+    planned = plan and dict(rows[tier], gain=grades.gain_row(grades.planned(plan, case.label["cause"]), case.whole_gain),
+                            highest=grades.highest(plan))
     return rows, rules, planned
 
 

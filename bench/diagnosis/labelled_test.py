@@ -171,6 +171,8 @@ class Grades(unittest.TestCase):
         more = graded(1.0, 1.2, (1.4, 1.5))
         self.assertEqual((more["covered"], more["over_promise"], more["beyond"]), (False, False, True))
         self.assertTrue(graded(1.2, 1.3, (1.0, 1.01))["false_urgency"])
+        self.assertTrue(graded(1.0, 12.0, (1.04, 1.13))["too_wide"])
+        self.assertFalse(graded(1.0, 5.0, (1.0, 1.1))["too_wide"])
         self.assertTrue(graded(1.25, 1.3, (1.2, 1.2))["covered"])  # two runs differ by so much
         self.assertIsNone(grades.grade(case(gain=(1.5, 1.5)), said(found("slow_storage", gain=(1, 2))))["gain"])
 
@@ -187,6 +189,7 @@ class Grades(unittest.TestCase):
         self.assertEqual(grades.planned(plan, "validation"), [1.1, 1.4])
         self.assertEqual(grades.planned(plan, "slow_storage"), [1, 2])
         self.assertIsNone(grades.planned(None, "validation"))
+        self.assertEqual((grades.highest(plan), grades.highest({"options": [{"gain": None}]})), (2, 1))
 
     def test_precision_and_recall_are_of_what_cost_five_percent(self):
         row = grades.grade(case(), said(found("validation"), found("slow_storage")))

@@ -157,6 +157,7 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import, con
   HR_TRY(explaining.families, users_families());
   HR_TRY(const compare::Outcomes past, past_predictions());
   request.history = compare::cause_histories(past.list);
+  request.loader = loader_of(opened.recording);
   const Explanation explanation = explain(opened.recording, explaining);
   if (!options.probe.empty()) {
     HR_TRY(request.probe, probe_of(options.probe));

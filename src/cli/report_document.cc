@@ -40,6 +40,7 @@ Result<void> with_document(const Recording& recording, const ExplainOptions& exp
   PlanRequest request;
   HR_TRY(const compare::Outcomes past, past_predictions());
   request.history = compare::cause_histories(past.list);
+  request.loader = loader_of(recording);
   const Plan plan = headroom::plan(explanation, request);
   const view::View view = view::view_of(recording, explanation);
   report::Document document{explanation, view, plan, name, "", {}, stretch};

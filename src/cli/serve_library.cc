@@ -184,6 +184,7 @@ Result<Library::Text> Library::plan(const std::string& path) {
   PlanRequest request;
   HR_TRY(const compare::Outcomes past, past_predictions());
   request.history = compare::cause_histories(past.list);
+  request.loader = loader_of(kept->recording());
   return std::make_shared<const std::string>(report::to_json(headroom::plan(kept->whole, request)));
 }
 

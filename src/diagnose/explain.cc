@@ -284,6 +284,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     diagnose::name_the_phase(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
+  diagnose::count_once(a, e.findings);
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
   const bool moment = diagnose::watched_for_a_moment(a);
   const bool too_few = moment || diagnose::too_few_readings(a).has_value();

@@ -210,6 +210,18 @@ void exclude_copies(const Analysis& a, Finding& finding) {
     finding.told_apart_from.push_back("copies: hardly any bytes came over PCIe");
 }
 
+void exclude_storage(const HostSummary& s, Finding& finding) {
+  constexpr std::size_t kSet = 2;  // causes: one of them alone would be told by nothing but this
+  const bool read = !s.owner_read || *s.owner_read + s.helper_read.value_or(0) >= 1;
+  const bool may_come = s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe, WaitChannel::kSocket, WaitChannel::kDisk,
+                                      WaitChannel::kNetworkFs, WaitChannel::kOther, WaitChannel::kUnknown}) > 0 ||
+                        s.owner_looks.blocked > 0;
+  if (read || s.owner_looks.count == 0 || may_come || finding.candidates.size() <= kSet) return;
+  if (std::erase(finding.candidates, Cause::kSlowStorage) > 0)
+    finding.told_apart_from.push_back(
+        "slow storage: nothing was read, and no look saw it wait for a file, a pipe or a connection");
+}
+
 void suspect_copies(const Analysis& a, Finding& finding) {
   if (copying(a, finding.claims) < a.limits[Threshold::kCovers]) return;
   std::erase(finding.candidates, Cause::kPageableCopies);

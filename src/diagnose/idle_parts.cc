@@ -10,6 +10,7 @@
 
 #include "analyze/ends.h"
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/core_waits.h"
 #include "diagnose/host_memory.h"
 #include "diagnose/pauses.h"
@@ -397,9 +398,8 @@ ToldPhases told_phases(const Analysis& a, const Claims& claims) {
   return told;
 }
 
-}  // namespace
-
-void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
+// All time whose account is not sure, and which may have the cause of the finding.
+Claims unsure_time(const Analysis& a, const Finding& finding, bool ends) {
   const ToldPhases told = told_phases(a, finding.claims);
   // Who says where it validates says of the rest that it is something else.
   constexpr double kAllOfIt = 0.95;
@@ -446,13 +446,83 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
     return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice) && !elsewhere(slice) &&
            !by_another_caller(a, own_time, slice) && !other_code(slice);
   };
-  const Claims unsure =
-      claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });
-  const Claims all = united(finding.claims, unsure);
+  return claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });
+}
+
+constexpr std::string_view kCounting = ", counting ";
+
+std::string counting(const std::string& condition, Nanos more) {
+  return fmt::format("{}{}{} of other time that may have the same cause", condition, kCounting, human_duration(more));
+}
+
+// What a finding counts, with its claims; nothing where it counts no other time.
+std::optional<Claims> counted_by(const Analysis& a, const Finding& finding) {
+  if (!finding.gain || finding.gain->condition.find(kCounting) == std::string::npos) return std::nullopt;
+  for (const bool ends : {false, true}) {
+    Claims all = united(finding.claims, unsure_time(a, finding, ends));
+    if (removal(a, all) == finding.gain->high) return all;
+  }
+  return std::nullopt;
+}
+
+// Whether every cause that one names is named by the other, whose bound then holds for each of them.
+bool names_no_more(const Finding& one, const Finding& other) {
+  const auto named = [&](Cause cause) {
+    return other.cause == cause || std::count(other.candidates.begin(), other.candidates.end(), cause) > 0;
+  };
+  return one.cause ? named(*one.cause) : std::all_of(one.candidates.begin(), one.candidates.end(), named);
+}
+
+// Takes out of what a finding counts what an earlier one, with all that it counts, answers for: time whose cause that
+// one tells, and all of it where they name the same causes. Of other causes the bound needs it.
+Claims taken_by(const Finding& other, const Claims& counted, const Finding& finding, const Claims& left) {
+  if (names_no_more(finding, other)) return common(left, counted);
+  return other.cause ? common(left, other.claims) : Claims{};
+}
+
+std::string of_findings(const std::vector<std::string>& numbers) {
+  return fmt::format("{} {}", numbers.size() == 1 ? "finding" : "findings", join(numbers, " and "));
+}
+
+}  // namespace
+
+void count_once(const Analysis& a, std::vector<Finding>& findings) {
+  std::vector<std::pair<std::size_t, Claims>> before;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    Finding& finding = findings[i];
+    const auto all = counted_by(a, finding);
+    if (!all) continue;
+    Claims left = without(*all, finding.claims);
+    const Nanos other = length(left);
+    std::vector<std::string> there, twice;
+    for (const auto& [index, counted] : before) {
+      const Nanos both = length(common(left, counted));
+      const Claims taken = taken_by(findings[index], counted, finding, left);
+      if (a.material(length(taken))) there.push_back(fmt::format("{}", index + 1));
+      if (a.material(both - length(taken))) twice.push_back(fmt::format("{}", index + 1));
+      if (a.material(length(taken))) left = without(left, taken);
+    }
+    Claims with_left = united(finding.claims, left);
+    if (!there.empty() || !twice.empty()) {
+      std::string condition = finding.gain->condition.substr(0, finding.gain->condition.find(kCounting));
+      if (!left.empty()) condition = counting(condition, length(left));
+      if (!twice.empty()) condition += fmt::format(", as {} may", of_findings(twice));
+      if (!there.empty())
+        condition += fmt::format(", while {} more that may have the same cause are counted in {}",
+                                 human_duration(other - length(left)), of_findings(there));
+      Claims own = std::exchange(finding.claims, with_left);
+      gains_by_removal(a, finding, std::move(condition));
+      finding.claims = std::move(own);
+    }
+    before.emplace_back(i, std::move(with_left));
+  }
+}
+
+void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
+  const Claims all = united(finding.claims, unsure_time(a, finding, ends));
   const Nanos more = length(all) - finding.cost();
   Claims own = std::exchange(finding.claims, all);
-  const std::string with_more =
-      fmt::format("{}, counting {} of other time that may have the same cause", condition, human_duration(more));
+  const std::string with_more = counting(condition, more);
   gains_by_removal(a, finding, with_more);
   std::swap(finding.claims, own);
   if (!finding.gain) return;

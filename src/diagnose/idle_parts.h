@@ -91,4 +91,8 @@ struct IdleParts {
 // whatever it is at then.
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends = false);
 
+// Where findings count the same time beside their own, each later one leaves it to the one before, where that bounds
+// all of its causes, and names that one in any case.
+void count_once(const Analysis& a, std::vector<Finding>& findings);
+
 }  // namespace headroom::diagnose

@@ -153,9 +153,6 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.cause = Cause::kInteractiveHoldingGpu;
     finding.title = "The GPU waits for somebody at a terminal";
   }
-  // Asleep on a timer, and nothing was read: that is no storage. A socket or a lock may be one behind a library.
-  const bool timer = s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kMajority];
-  if (timer && s.owner_read && *s.owner_read < 1) std::erase(finding.candidates, Cause::kSlowStorage);
   if (!in_pauses && a.kernel_waits.share >= a.limits[Threshold::kChannelShare])
     finding.evidence.push_back(
         fmt::format("it waits for its kernels in {}, in {} of the looks at its stacks: what comes "
@@ -335,6 +332,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   if (hardly(a, s.owner_cpu + s.owner_delay, finding.claims)) follow_the_wait(a, s, in_pauses, finding);
   finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);
   exclude_copies(a, finding);
+  exclude_storage(s, finding);
   may_want_memory(a, s, finding);
   may_be_the_link(a, finding);
   name_the_child(a, s, finding);
@@ -369,7 +367,9 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
     finding.candidates = {Cause::kCheckpointSync, Cause::kLoggingUpload};
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   finding.tiers = "NP";
-  finding.confidence = Confidence::kLow;
+  const bool mostly =
+      static_cast<double>(length(told)) >= a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
+  finding.confidence = mostly ? Confidence::kMedium : Confidence::kLow;
   finding.title =
       saves ? "The GPU waits while the job saves its state" : "The GPU waits while the job writes to storage";
   finding.evidence = storage_sentences(s);

@@ -156,6 +156,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
     finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
   follow_the_wait(a, s, in_pauses, finding);
   exclude_copies(a, finding);
+  exclude_storage(s, finding);
   may_want_memory(a, s, finding);
   may_be_the_link(a, finding);
   name_the_child(a, s, finding);

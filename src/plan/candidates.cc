@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "analyze/named_phases.h"
 #include "base/human.h"
 #include "base/strings.h"
 #include "model/observations.h"
@@ -59,6 +60,20 @@ double batch_gain(const Explanation& e, const PlanRequest& request, double facto
   return std::max(1.0, gain);
 }
 
+// What to do instead of an argument of the DataLoader where stacks were looked at and were in none.
+struct Elsewhere {
+  std::string_view fix, pool, other;
+};
+constexpr std::array kElsewhere{
+    Elsewhere{"persistent_workers", "keep one Pool for all epochs",
+              "let the processes that load go on between epochs (of a DataLoader: persistent_workers=True)"},
+    Elsewhere{"larger_prefetch", "give the Pool its next batches earlier: imap or apply_async some batches ahead",
+              "let what loads run further ahead, with a longer queue (of a DataLoader: prefetch_factor=8)"},
+    Elsewhere{"pin_memory",
+              "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)",
+              "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)"},
+};
+
 class Maker {
  public:
   Maker(const Explanation& e, const StepModel& model, const PlanRequest& request)
@@ -79,6 +94,7 @@ class Maker {
       unsure |= !finding.claims.empty();
       if (auto code = named_code(e_, i); code && !has(code->option.id)) {
         code->probability = code->surely = probability_of(finding.confidence);
+        code->cost = share_of_all(finding);
         if (const auto& claimed = model_.findings[i];
             claimed.most > claimed.seconds)  // the rest may be that code's, too
           code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
@@ -106,8 +122,8 @@ class Maker {
   }
 
   void add(const Fix& fix, std::optional<std::size_t> index, double part_of_set, bool asked = false) {
-    if (has(fix.id)) return;
     const Finding* finding = index ? &e_.findings[*index] : nullptr;
+    if (has(fix.id) || (finding && was_given_back(fix, *finding))) return;
     const Numbers known = numbers(e_, model_, request_, index);
     Candidate made;
     Option& option = made.option;
@@ -118,15 +134,20 @@ class Maker {
     option.safety = fix.safety;
     option.why_safe = fix.why_safe;
     option.effort = info(fix.effort).name;
-    option.apply = filled(fix.apply, known);
+    option.apply = filled(applied(fix), known);
     if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
     option.verify = fix.verify;
     option.undo = fix.undo;
+    if (fix.id == "restore_clocks" && finding && finding->cause && !finding->advice.empty()) {
+      option.apply = finding->advice;  // by the reasons that were seen
+      if (option.apply.find("-pl") == std::string::npos) option.undo = "as it was";
+    }
     made.effort = fix.effort;
     made.asked = asked;
     made.surely = finding ? probability_of(finding->confidence) : kLow;
     made.probability = made.surely * part_of_set;
     if (finding) {
+      made.cost = share_of_all(*finding);
       option.candidates = finding->candidates;
       option.gain.condition = finding->gain ? finding->gain->condition : finding->bound;
       if (finding->gain && !finding->cause) {
@@ -148,12 +169,52 @@ class Maker {
     }
     made.change.mechanism = fix.mechanism;
     made.change.finding = index;
+    without_tries(fix, made);
     may_be_elsewhere(fix, made);
     made.change.frees = fix.cause == Cause::kCpuOversubscribed;
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
-    made_.push_back(std::move(made));
+    if (!is_there(made)) made_.push_back(std::move(made));
+  }
+
+  // Each later start of a job that failed for memory was one more try: once it has the memory, there is none.
+  void without_tries(const Fix& fix, Candidate& made) const {
+    const bool tried = std::any_of(e_.findings.begin(), e_.findings.end(),
+                                   [](const Finding& finding) { return finding.cause == Cause::kOomRestartLoop; });
+    constexpr std::string_view kLater = ", with the later starts";
+    std::string& condition = made.option.gain.condition;
+    const auto at = condition.find(kLater);
+    if (!tried || at == std::string::npos || fix.mechanism != Mechanism::kRemoves) return;
+    condition.erase(at, kLater.size());
+    made.change.only_own = true;
+  }
+
+  // Where a log's job may have ended, its memory was given back: nothing holds it that could be ended.
+  static bool was_given_back(const Fix& fix, const Finding& finding) {
+    return fix.cause == Cause::kUnreleasedAfterWork && !finding.cause &&
+           finding.candidates.front() == Cause::kMonitoringMostlyElse;
+  }
+
+  [[nodiscard]] std::string_view applied(const Fix& fix) const {
+    const auto row =
+        std::find_if(kElsewhere.begin(), kElsewhere.end(), [&](const Elsewhere& one) { return one.fix == fix.id; });
+    if (row == kElsewhere.end()) return fix.apply;
+    return request_.loader == Loader::kPool ? row->pool : request_.loader == Loader::kOther ? row->other : fix.apply;
+  }
+
+  // For two causes of a set the same may be to do: that is one option, for either of them.
+  [[nodiscard]] bool is_there(const Candidate& made) {
+    const auto same = std::find_if(made_.begin(), made_.end(), [&](const Candidate& one) {
+      return one.option.cause && one.option.finding == made.option.finding && one.option.apply == made.option.apply;
+    });
+    if (same == made_.end() || made.option.candidates.empty()) return false;
+    const std::string first(info(*same->option.cause).words);
+    std::string& condition = same->option.gain.condition;
+    if (const auto at = condition.find(first); at != std::string::npos)
+      condition.insert(at + first.size(), fmt::format(" or {}", info(*made.option.cause).words));
+    same->probability = std::min(same->surely, same->probability + made.probability);
+    return true;
   }
 
   // A cause that one finding names or leaves open may be in another one, too: the change ends it there as well.
@@ -236,10 +297,9 @@ class Maker {
       option.apply =
           fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
     else if (no_loader_seen(made.change.finding))
-      option.apply = fmt::format(
-          "if it loads data there: let {} load the next batches meanwhile (of a DataLoader: "
-          "num_workers={})",
-          count_of(workers, "process", "processes"), workers);
+      option.apply = "if it loads data there: " + by_processes(workers);
+    else if (request_.loader == Loader::kPool || request_.loader == Loader::kOther)
+      option.apply = by_processes(workers);
     else if (known.workers)
       option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
     if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
@@ -259,6 +319,12 @@ class Maker {
                                   workers);
     if (!made.change.finding && model_.workers > 0) option.promises = true;
     return true;
+  }
+
+  [[nodiscard]] std::string by_processes(int workers) const {
+    const std::string processes = count_of(workers, "process", "processes");
+    if (request_.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
+    return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers);
   }
 
   // Who asks for workers is answered also where there can be no more than there are.
@@ -296,7 +362,14 @@ class Maker {
     else
       option.gain.condition = "if the batch is the cause at all and the accuracy stays. Two batch sizes measured tell";
     if (!known.batch_limit.empty()) option.gain.condition += "; " + known.batch_limit;
-    if (!request_.step_times && !request_.probe) option.apply += "; measure it first at both sizes";
+    if (!request_.step_times && !request_.probe) {
+      option.apply += "; measure it first at both sizes";
+      option.verify = fmt::format(
+          "headroom probe --vary batch_size={} -- CMD {{batch_size}}: time per sample at both sizes; then the metric "
+          "at "
+          "equal samples",
+          known.batch ? fmt::format("{:g},{:g}", known.batch->first, known.batch->second) : "SIZE,LARGER");
+    }
     return true;
   }
 
@@ -357,21 +430,27 @@ class Maker {
     made.option.gain.condition += "; its high end has the kernels and the other time of these phases, too";
   }
 
-  // Named phases most of whose idle time has the account of the claims, and a tenth of all that has it: in a phase of
-  // kernels the little idle time is what its neighbours left there.
+  // Phases that are named as what the claims are, or are claimed for most of their time, with a tenth of all that is
+  // claimed. In any other phase, such as an epoch of training, the kernels are not of what is claimed there.
   [[nodiscard]] std::vector<std::int32_t> phases_within(const Finding& finding) const {
-    std::vector<Nanos> idle(e_.phases.size()), claimed(e_.phases.size());
+    const Account account = finding.claims.front().account;
+    std::vector<Nanos> whole(e_.phases.size()), idle(e_.phases.size()), claimed(e_.phases.size());
     Nanos all = 0;
     for (const LedgerEntry& entry : e_.ledger.entries) {
-      if (entry.phase < 0 || is_busy(entry.account)) continue;
+      if (entry.phase < 0) continue;
       const auto phase = static_cast<std::size_t>(entry.phase);
+      whole[phase] += entry.ns;
+      if (is_busy(entry.account)) continue;
       idle[phase] += entry.ns;
-      if (entry.account == finding.claims.front().account) claimed[phase] += entry.ns, all += entry.ns;
+      if (entry.account == account) claimed[phase] += entry.ns, all += entry.ns;
     }
     std::vector<std::int32_t> found;
-    for (std::size_t phase = 0; phase < idle.size(); ++phase)
-      if (!e_.phases[phase].named_by.empty() && 10 * claimed[phase] > all && 2 * claimed[phase] > idle[phase])
+    for (std::size_t phase = 0; phase < idle.size(); ++phase) {
+      const Phase& one = e_.phases[phase];
+      const bool named = account_told_by(one.name) == account && 2 * claimed[phase] > idle[phase];
+      if (!one.named_by.empty() && 10 * claimed[phase] > all && (named || 2 * claimed[phase] > whole[phase]))
         found.push_back(static_cast<std::int32_t>(phase));
+    }
     return found;
   }
 
@@ -390,6 +469,7 @@ class Maker {
     const CauseHistory* history = history_of(request_, fix.cause);
     if (history) made.option.outcomes = history->n;
     std::string& condition = made.option.gain.condition;
+    if (fix.stays > 0) condition += "; it is not equal work: half of the validations, and what they tell, are given up";
     const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
     const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
     if (unknown) {
@@ -515,6 +595,13 @@ class Maker {
   // Whether its stacks were looked at in the time that this finding claims, and were in no loader there.
   [[nodiscard]] bool no_loader_seen(std::optional<std::size_t> finding) const {
     return finding && e_.findings[*finding].tiers.has("Y") && !model_.findings[*finding].input;
+  }
+
+  // That a job could do without a GPU costs the job nothing.
+  [[nodiscard]] double share_of_all(const Finding& finding) const {
+    const Cause first = finding.cause ? *finding.cause : finding.candidates.front();
+    if (first == Cause::kMoreGpusThanUseful) return 0;
+    return static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e_.ledger.budget()));
   }
 
   // Who loads in a core that nobody needs takes it from nobody.

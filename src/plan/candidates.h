@@ -22,6 +22,7 @@ struct Candidate {
   std::optional<double> seen;  // seconds of which that share is, where it is less: what its finding claims
   double probability = 0;      // that its cause is the one
   double surely = 0;           // that one of its finding's causes is
+  double cost = 0;             // of its finding, as a share of all GPU time
   Effort effort = Effort::kArgument;
   bool asked = false;                      // somebody wants to know about it
   std::optional<MeasuredChange> measured;  // by a probe

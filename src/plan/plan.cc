@@ -36,6 +36,16 @@ std::string why_nothing(const Explanation& e) {
 
 }  // namespace
 
+Loader loader_of(const Recording& recording) {
+  if (recording.meta.tiers.find('Y') == std::string::npos) return Loader::kUnknown;
+  const auto in_frames = [&](std::string_view file) {
+    return std::any_of(recording.texts.begin(), recording.texts.end(),
+                       [&](const std::string& text) { return text.find(file) != std::string::npos; });
+  };
+  if (in_frames("torch/utils/data/")) return Loader::kDataLoader;
+  return in_frames("multiprocessing/pool.py") ? Loader::kPool : Loader::kOther;
+}
+
 Plan plan(const Explanation& e, const PlanRequest& request) {
   Plan plan;
   plan.recording = e.path;

@@ -9,10 +9,15 @@
 #include "model/explanation.h"
 #include "model/plan.h"
 #include "model/probe.h"
+#include "model/recording.h"
 
 namespace headroom {
 
-// What a recording cannot know and a person may.
+// What loads a job's data, as far as its stacks tell: PyTorch's DataLoader, a Pool of multiprocessing, neither of them.
+enum class Loader : std::uint8_t { kUnknown, kDataLoader, kPool, kOther };
+[[nodiscard]] Loader loader_of(const Recording& recording);
+
+// What a recording cannot know and a person may, and what an explanation of it does not say.
 struct PlanRequest {
   std::optional<Nanos> left;                       // work still to do, in time at today's pace
   std::optional<std::int64_t> trials, epochs;      // of a sweep, each of so many epochs
@@ -24,6 +29,7 @@ struct PlanRequest {
   std::optional<std::int64_t> tasks;    // per GPU, considered
   std::optional<ProbeReport> probe;     // what was measured of values of `batch` or `workers`
   std::vector<CauseHistory> history;    // at most one for a cause
+  Loader loader = Loader::kUnknown;     // loader_of() the recording
 };
 
 // From an explanation to options: the catalogue's fixes (model/catalogue.h) for what its findings name, with gains

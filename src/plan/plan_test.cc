@@ -183,6 +183,25 @@ TEST(Plan, WhatAValidationLeavesInThePhaseBeforeItDoesNotMakeThatOneItsOwn) {
   EXPECT_LT(less->gain.high, 120.0 / 95);
 }
 
+// Stacks see the validation before its mark does: most idle time of the epoch's phase is then the validation's.
+TEST(Plan, KernelsOfAnEpochAreNotThoseOfItsValidation) {
+  RecordingBuilder recording(120);
+  std::vector<std::pair<double, std::string>> phases;
+  recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 24 ? 1.0 : 0.0; });
+  recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120);
+  for (double at = 0; at < 120; at += 30) {
+    phases.insert(phases.end(), {{at, "epoch"}, {at + 27, "validate"}});
+    recording.stacks(100, at, at + 24, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+    recording.stacks(100, at + 24, at + 30, {"train (/u/train.py:1)", "validate (/u/train.py:9)"});
+  }
+  const Plan p = plan(explain(recording.marks(100, "marks", phases).build()));
+  const Option *less = option(p, "validate_less"), *larger = option(p, "larger_eval_batch");
+  ASSERT_NE(less, nullptr);
+  ASSERT_NE(larger, nullptr);
+  EXPECT_NEAR(larger->gain.high, 120.0 / 96, 0.06) << "all 24 s, and what lies at their edges";
+  EXPECT_NEAR(less->gain.high, 120.0 / 108, 0.03);
+}
+
 TEST(Plan, AGpuThatIsNotUsedKeepsNoTimeOfTheJob) {
   const auto workers = [](bool second) {
     RecordingBuilder recording(100, 0.5);
@@ -431,6 +450,16 @@ TEST(Plan, WhatGoesOnBesideTheLoopNeedsALoopThatLastsAsLong) {
   EXPECT_DOUBLE_EQ(simulate(model, std::array{remove}), 40);
 }
 
+TEST(Plan, TasksBesideEachOtherHaveTheSameKernels) {
+  StepModel model{.seconds = 46, .least = 15, .kernels = 15};
+  model.parts = {{0b1, 30, true, false}};
+  model.findings = {{.seconds = 30, .most = 29, .outside = true}};
+  const Change one_process{.finding = 0}, packs{.mechanism = Mechanism::kPacks, .factor = 4};
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{one_process}), 17);
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{packs}), 15) << "not 11.5";
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{one_process, packs}), 15);
+}
+
 TEST(Plan, WorkersTakeOverOnlyWhatNoOtherChangeLetsGo) {
   StepModel model{.seconds = 15, .least = 3, .kernels = 3};
   model.parts = {{0b1, 12, false, false}};
@@ -597,10 +626,35 @@ TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
 }
 
 // What holds for every plan of every recording.
+// None for the start stands above those for what costs more, unless somebody asked.
+void expect_no_start_first(const Explanation& e, const Plan& p, const PlanRequest& request) {
+  std::map<std::size_t, bool> starts;  // by finding: all options are for the start
+  for (const Option& one : p.options) {
+    if (!one.finding || one.id == "observe") continue;
+    const bool start = one.cause == Cause::kStartupLoad || one.cause == Cause::kCompileWarmup ||
+                       one.cause == Cause::kEnvironmentInstall;
+    starts.emplace(*one.finding, true).first->second &= start;
+  }
+  const bool asked = request.batch || request.workers || request.tasks;
+  const auto cost = [&](const Option& one) {
+    const Finding& finding = e.findings[*one.finding];
+    const Cause first = finding.cause ? *finding.cause : finding.candidates.front();
+    return first == Cause::kMoreGpusThanUseful ? 0 : finding.cost();  // that costs the job nothing
+  };
+  for (auto one = p.options.begin(); one != p.options.end() && !asked; ++one)
+    for (auto later = std::next(one); later != p.options.end(); ++later)
+      if (one->finding && one->id != "observe" && starts.at(*one->finding) && later->finding &&
+          later->id != "observe" && !starts.at(*later->finding)) {
+        ASSERT_LE(cost(*later), cost(*one)) << one->id << ", " << later->id;
+      }
+}
+
 void expect_the_rules(const Explanation& e, const Plan& p) {
   std::set<std::string> ids;
+  std::set<std::pair<std::optional<std::size_t>, std::string>> done;
   for (const Option& one : p.options) {
     SCOPED_TRACE(one.id);
+    ASSERT_TRUE(done.insert({one.finding, one.apply}).second) << "said twice: " << one.apply;
     ASSERT_TRUE(ids.insert(one.id).second);
     ASSERT_NE(one.title, "");
     ASSERT_NE(one.apply, "");
@@ -636,7 +690,18 @@ void expect_the_rules(const Explanation& e, const Plan& p) {
     ASSERT_GE(step.gain.high, last - 1e-9) << "more options are never worse";
     if (e.bound) {
       ASSERT_LE(step.gain.high, std::max(e.bound->speedup_high, product) + 1e-6);
+      const bool fewer_kernels = std::any_of(step.options.begin(), step.options.end(), [&](const std::string& id) {
+        return id == "one_gpu_per_process" || option(p, id)->gain.high > e.bound->speedup_high + 1e-6;
+      });
+      if (!fewer_kernels) {
+        ASSERT_LE(step.gain.high, e.bound->speedup_high + 1e-6) << "not below the kernels";
+      }
     }
+    std::set<std::size_t> sets;
+    for (const std::string& id : step.options)
+      if (!option(p, id)->candidates.empty()) {
+        ASSERT_TRUE(sets.insert(option(p, id)->finding.value()).second) << id << ": one change of a set at most";
+      }
     last = step.gain.high;
     for (const std::string& id : step.options) ASSERT_GE(step.gain.high, option(p, id)->gain.high - 1e-9);
   }
@@ -652,8 +717,10 @@ TEST(Plan, HoldsItsRulesOverRandomRecordingsAndBatches) {
     PlanRequest request;
     if (seed % 3 == 1) request.batch = {32, 128};
     if (seed % 3 == 2) request.workers = 8;
+    if (seed % 6 == 5) request.tasks = 4;
     const Plan p = plan(e, request);
     expect_the_rules(e, p);
+    expect_no_start_first(e, p, request);
     if (HasFatalFailure()) return;
     options += p.options.size();
     combined += p.after.size();

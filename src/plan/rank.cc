@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/human.h"
 #include "plan/measured.h"
@@ -26,25 +28,64 @@ double factor(double all, double left) {
   return left > 0 && all / left > 1 + kRounding ? all / left : 1.0;
 }
 
+constexpr double kOfTheLeast = 0.75;  // a promise that is not kept costs more than one that was too small
+
 // The share of the time that a gain saves, as it is expected.
-double expected(const Gain& gain) {
-  constexpr double kOfTheLeast = 0.75;  // a promise that is not kept costs more than one that was too small
-  return kOfTheLeast * (1 - 1 / gain.low) + (1 - kOfTheLeast) * (1 - 1 / gain.high);
+double expected(const Gain& gain) { return kOfTheLeast * (1 - 1 / gain.low) + (1 - kOfTheLeast) * (1 - 1 / gain.high); }
+
+bool is_observation(const Candidate& one) { return !one.option.cause && !one.change.finding; }
+
+bool is_of(const Candidate& one, std::initializer_list<Cause> causes) {
+  return std::any_of(causes.begin(), causes.end(), [&](Cause cause) { return one.option.cause == cause; });
+}
+
+// Whether its cause is told, while no gain bounds what the finding costs: a hang, a GPU that is held, a failed run.
+bool is_told(const Candidate& one) {
+  return one.option.finding && one.option.cause && one.option.candidates.empty() && !one.option.promises;
 }
 
 double expected_saving(const Candidate& one) {
   return one.option.promises ? one.probability * expected(one.option.gain) : 0;
 }
 
-// What the changes for one finding are worth together, whichever of its causes it is.
-double worth(const Candidate& one) { return one.option.promises ? one.surely * expected(one.option.gain) : 0; }
+// What the changes for one finding are worth together, whichever of its causes it is. What is told counts as a gain of
+// which nothing is promised.
+double worth(const Candidate& one) {
+  if (one.option.promises) return one.surely * expected(one.option.gain);
+  return is_told(one) ? one.surely * (1 - kOfTheLeast) * one.cost : 0;
+}
+
+// The changes for one finding.
+struct Group {
+  double worth = 0, cost = 0;
+  bool start = true;     // all of them are for time before the first kernel
+  bool by_cost = false;  // told, or work that went to the wrong GPU: no speed compares with it
+};
+
+// By finding. What costs more than a start-up is worth no less; what is ranked by its cost, no less than all that costs
+// less.
+std::map<std::size_t, Group> groups_of(const std::vector<Candidate>& candidates) {
+  std::map<std::size_t, Group> groups;
+  for (const Candidate& one : candidates) {
+    if (!one.option.finding || is_observation(one)) continue;
+    Group& group = groups[*one.option.finding];
+    group.worth = std::max(group.worth, worth(one));
+    group.cost = one.cost;
+    group.start &= is_of(one, {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kEnvironmentInstall});
+    group.by_cost |= is_told(one) || (one.option.candidates.empty() && is_of(one, {Cause::kWrongGpuAssignment}));
+  }
+  std::map<std::size_t, Group> lifted = groups;
+  for (auto& [finding, group] : lifted)
+    for (const auto& [other, cheaper] : groups)
+      if (!group.start && cheaper.cost < group.cost && (cheaper.start || group.by_cost))
+        group.worth = std::max(group.worth, cheaper.worth);
+  return lifted;
+}
 
 double score(const Candidate& one) {
   return expected_saving(one) - kRisk[static_cast<std::size_t>(one.option.safety)] -
          kEffort[static_cast<std::size_t>(one.effort)];
 }
-
-bool is_observation(const Candidate& one) { return !one.option.cause && !one.change.finding; }
 
 // The most: all changes, simulated. The least: of what each one saves of what those before it leave, what is promised.
 Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen) {
@@ -65,6 +106,22 @@ Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen
   return gain;
 }
 
+// Whether both are for the same set of causes, of which one is the case.
+bool alternatives(const Candidate& x, const Candidate& y) {
+  return !x.option.candidates.empty() && !y.option.candidates.empty() && x.option.finding == y.option.finding;
+}
+
+// Of each set of causes only the change that gains most: one of them is the case.
+Gain gain_with_one_of_each_set(const StepModel& model, std::vector<const Candidate*> changes) {
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Candidate* x, const Candidate* y) { return x->option.gain.high > y->option.gain.high; });
+  std::vector<const Candidate*> chosen;
+  for (const Candidate* one : changes)
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const Candidate* other) { return alternatives(*one, *other); }))
+      chosen.push_back(one);
+  return gain_of(model, chosen);
+}
+
 }  // namespace
 
 void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
@@ -81,23 +138,21 @@ void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
 }
 
 void rank(std::vector<Candidate>& candidates) {
-  std::map<std::size_t, double> of_finding;
-  for (const Candidate& one : candidates)
-    if (one.option.finding) of_finding[*one.option.finding] = std::max(of_finding[*one.option.finding], worth(one));
-  const auto of_group = [&](const Candidate& one) {
-    return one.option.finding ? of_finding.at(*one.option.finding) : worth(one);
+  const std::map<std::size_t, Group> groups = groups_of(candidates);
+  const auto place = [&](const Candidate& one) {
+    const bool of_one = one.option.finding && !is_observation(one);
+    const Group group = of_one ? groups.at(*one.option.finding) : Group{.worth = worth(one)};
+    return std::tuple(!one.asked, is_observation(one), -group.worth, -group.cost, one.option.finding,
+                      !one.option.promises, -score(one));
   };
-  std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& x, const Candidate& y) {
-    if (x.asked != y.asked) return x.asked;
-    if (x.option.promises != y.option.promises) return x.option.promises;
-    return std::tuple(-of_group(x), x.option.finding, -score(x)) <
-           std::tuple(-of_group(y), y.option.finding, -score(y));
-  });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& x, const Candidate& y) { return place(x) < place(y); });
   const auto first =
       std::find_if(candidates.begin(), candidates.end(), [](const auto& one) { return !is_observation(one); });
   const auto observation = std::find_if(candidates.begin(), candidates.end(), is_observation);
   if (observation == candidates.end()) return;
-  const bool of_a_set = first == candidates.end() || !first->option.candidates.empty() || !first->option.promises;
+  const bool of_a_set =
+      first == candidates.end() || !first->option.candidates.empty() || (!first->option.promises && !is_told(*first));
   if (of_a_set) std::rotate(candidates.begin(), observation, observation + 1);
 }
 
@@ -128,12 +183,15 @@ std::vector<OptionsTogether> together(const StepModel& model, const std::vector<
     }
     if (best == left.end()) break;
     chosen.push_back(*best);
-    left.erase(best);
+    std::erase_if(left,
+                  [&](const Candidate* one) { return one == chosen.back() || alternatives(*one, *chosen.back()); });
     keep();
   }
   if (steps.empty()) return steps;
   const std::size_t before = chosen.size();
   for (const Candidate* one : left) {  // another change for what these save already adds nothing to them
+    if (std::any_of(chosen.begin(), chosen.end(), [&](const Candidate* other) { return alternatives(*one, *other); }))
+      continue;
     const double now = gain_of(model, chosen).high;
     chosen.push_back(one);
     if (gain_of(model, chosen).high < now * (1 + kLeastSaved)) chosen.pop_back();
@@ -146,20 +204,20 @@ Gain gain_of_all(const StepModel& model, const std::vector<Candidate>& candidate
   std::vector<const Candidate*> all;
   for (const Candidate& one : candidates)
     if (one.option.promises) all.push_back(&one);
-  return gain_of(model, all);
+  return gain_with_one_of_each_set(model, std::move(all));
 }
 
 Gain gain_of_asked(const StepModel& model, const std::vector<Candidate>& candidates) {
   std::vector<const Candidate*> asked;
   for (const Candidate& one : candidates)
     if (one.option.promises && one.asked) asked.push_back(&one);
-  return gain_of(model, asked);
+  return gain_with_one_of_each_set(model, std::move(asked));
 }
 
 std::string what_flips(const std::vector<Candidate>& candidates) {
   std::vector<const Candidate*> changes;
   for (const Candidate& one : candidates)
-    if (one.option.promises && !is_observation(one)) changes.push_back(&one);
+    if ((one.option.promises && !is_observation(one)) || is_told(one)) changes.push_back(&one);
   if (changes.size() < 2 || changes[0]->flipped.empty()) return "";
   return changes[0]->flipped;
 }

@@ -13,11 +13,13 @@ namespace headroom::planning {
 void give_gains(const StepModel& model, std::vector<Candidate>& candidates);
 
 // What somebody asked about, then the changes for one finding behind those for another that costs more, as it is
-// expected; of one finding, by the expected share of the time that each saves, less its risk and effort. An observation
-// goes first where the first change is for one of several causes.
+// expected: none for a start above those for what costs more. Findings whose cause is told and bounded by no gain go by
+// their cost. Of one finding, by the expected share of the time that each saves, less its risk and effort. An
+// observation goes first where the first change is for one of several causes.
 void rank(std::vector<Candidate>& candidates);
 
-// The best one, then each time the one that saves most of what is left, re-simulated; at the end all that save more.
+// The best one, then each time the one that saves most of what is left, re-simulated; at the end all that save more. Of
+// one set of causes no more than one change.
 [[nodiscard]] std::vector<OptionsTogether> together(const StepModel& model, const std::vector<Candidate>& candidates);
 
 // All that somebody asked about, simulated together; all that promises something where nobody asked.

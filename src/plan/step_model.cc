@@ -183,6 +183,7 @@ double beyond_of(const StepModel& model, const Change& change) {
     if ((findings >> i & 1U) != 0) most = std::max(most, model.findings[i].most);
   for (const StepModel::Part& part : model.parts)
     if ((part.claimed_by & findings) != 0) claimed += part.seconds;
+  if (change.only_own) most = claimed;
   return change.share * (std::max(0.0, most - claimed) + change.beside);
 }
 
@@ -245,12 +246,12 @@ std::optional<double> cores_then(const StepModel& model, const Change& change) {
 
 double simulate(const StepModel& model, std::span<const Change> changes) {
   const Saved saved = saved_by(model, changes);
-  double enlarged = 1, spread = 1, least = model.least;
+  double enlarged = 1, spread = 1, packed = 1, least = model.least;
   for (const Change& change : changes) {
-    if (change.mechanism == Mechanism::kEnlarges)
-      enlarged = std::max(enlarged, 1 / (1 - change.share * (1 - 1 / change.factor)));
-    else if (change.factor > 1)
-      spread = std::max(spread, 1 / (1 - change.share * (1 - 1 / change.factor)));
+    double& faster = change.mechanism == Mechanism::kEnlarges ? enlarged
+                     : change.mechanism == Mechanism::kPacks  ? packed
+                                                              : spread;
+    if (change.factor > 1) faster = std::max(faster, 1 / (1 - change.share * (1 - 1 / change.factor)));
     if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && !change.keeps)
       least = std::min(least, model.seconds - claimed->most - change.share * change.beside);  // maybe of fewer kernels
   }
@@ -270,8 +271,12 @@ double simulate(const StepModel& model, std::span<const Change> changes) {
   const double time = outside + std::max(input + loop / enlarged,
                                          std::min(loader_of(model, changes, enlarged), model.seconds - model.outside));
   const double alone = std::clamp(std::max(time, least), 0.0, model.seconds);
-  const double rest = std::min(model.rest, alone);
-  return rest + (alone - rest) / spread;
+  const auto on_more_gpus = [&](double all) {
+    const double rest = std::min(model.rest, all);
+    return rest + (all - rest) / spread;
+  };
+  // Tasks beside each other on a GPU wait less, and have the same kernels.
+  return std::max(on_more_gpus(alone) / packed, on_more_gpus(std::min(alone, least)));
 }
 
 }  // namespace headroom::planning

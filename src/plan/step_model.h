@@ -53,12 +53,13 @@ struct Change {
   std::optional<std::size_t> finding;
   std::uint64_t also = 0;  // bit i: finding i may have the same cause
   double share = 1;
-  double workers = 0;    // kLoads: then
-  bool cheaper = false;  // the loader has less to do, too
-  bool frees = false;    // cores that others used are the loader's
-  bool keeps = false;    // kernels where they are, so that StepModel::least holds, whatever the finding's gain
-  double beside = 0;     // kRemoves: seconds of what it ends that its finding does not claim, kernels among them
-  double factor = 1;     // kEnlarges: of time per sample, at most; kPacks and kSpreads without a gain: of all time
+  double workers = 0;     // kLoads: then
+  bool cheaper = false;   // the loader has less to do, too
+  bool frees = false;     // cores that others used are the loader's
+  bool only_own = false;  // what its finding claims, and no other time that its gain allows
+  bool keeps = false;     // kernels where they are, so that StepModel::least holds, whatever the finding's gain
+  double beside = 0;      // kRemoves: seconds of what it ends that its finding does not claim, kernels among them
+  double factor = 1;      // kEnlarges: of time per sample, at most; kPacks and kSpreads without a gain: of all time
 };
 
 // Cores that the workers of this change can have: those that the training process needs no more among them, where it

@@ -164,8 +164,11 @@ std::string cause_words(const Option& option) {
 
 std::string plan_headline(const Plan& plan) {
   if (!plan.nothing.empty()) return plan.nothing + ".";
-  const auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
+  auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
   if (first == plan.options.end()) return "What was found is no matter of speed; what to do about it:";
+  // What is told and no matter of speed may cost more than all that is.
+  const bool told = plan.options.front().cause && !plan.options.front().promises;
+  if (told) first = plan.options.begin();
   if (!first->candidates.empty()) {
     const auto most = std::max_element(first, plan.options.end(), [](const Option& x, const Option& y) {
       return (x.promises ? x.gain.high : 0) < (y.promises ? y.gain.high : 0);
@@ -179,7 +182,9 @@ std::string plan_headline(const Plan& plan) {
   std::string title = first->title;
   if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
     title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
-  return fmt::format("What to try first: {}, {} at equal work.", title, gain_range(first->gain));
+  if (told) return fmt::format("What to try first: {}.", title);
+  const std::string_view of = first->id == "validate_less" ? "with half of its validations" : "at equal work";
+  return fmt::format("What to try first: {}, {} {}.", title, gain_range(first->gain), of);
 }
 
 std::string to_text(const Plan& plan, const TextOptions& wanted, std::string_view saved) {

@@ -142,8 +142,21 @@ def test_a_faster_gpu_makes_kernels_faster_and_no_waits(tmp_path):
         ("all 22.0 s with kernels twice as fast", 19.5), ("all 22.0 s however fast the kernels become", 17)]
 
 
+def that_waits(where):
+    return trained(rounds(400, (0, 100, KERNELS), (100, 400, [TRAIN, "pause (/u/train.py:9)"])), {"waits": where})
+
+
+@pytest.mark.parametrize("where, reads", [("sleep", False), ("futex", False), ("socket", True), ("disk", True)])
+def test_who_reads_nothing_is_offered_no_disk(tmp_path, where, reads):
+    """Not a byte was read in either: a timer or a lock is no place to wait for data, a connection or a disk may be."""
+    made = that_waits(where)
+    found = told(tmp_path, made)["findings"][0]
+    assert ("slow_storage" in (found["cause"], *found["candidates"])) == reads
+    assert ("local_data" in planned(tmp_path, made)[1]) == reads
+
+
 def test_every_candidate_has_its_change_and_none_is_added_to_another(tmp_path):
-    made = trained(rounds(400, (0, 100, KERNELS), (100, 400, [TRAIN, "pause (/u/train.py:9)"])), {"waits": "sleep"})
+    made = that_waits("sleep")
     answer = told(tmp_path, made)
     plan, options = planned(tmp_path, made)
     causes = {option["cause"] for option in plan["options"]} - {None, "startup_load"}
@@ -211,8 +224,10 @@ def test_the_same_code_in_steps_and_in_pauses_is_one_finding(tmp_path):
                                                            for a, b, frames in parts if frames is script)])
     made.stacks(100, [(0, 300, TORCH), *((a, b, [*script, *frames[-1:]] if frames is KERNELS else frames) for a, b, frames in parts)])
     answer = told(tmp_path, made)
+    code = [found for found in answer["findings"] if "loop.py" in found["title"] and found["gain"]]
+    assert len(code) == 1 and code[0]["device_seconds"] == pytest.approx(4.25, abs=0.3), "2 s of sleep, 75 times 30 ms; then the end"
     gains = [found["gain"]["if"] for found in answer["findings"] if found["gain"]]
-    assert sum("with it that may have the same cause" in condition for condition in gains) <= 1
+    assert sum("of other time that may have the same cause" in condition for condition in gains) == 1
 
 
 def test_shares_of_a_document_are_those_of_its_headline(tmp_path):
