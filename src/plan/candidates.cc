@@ -123,7 +123,7 @@ class Maker {
 
   void add(const Fix& fix, std::optional<std::size_t> index, double part_of_set, bool asked = false) {
     const Finding* finding = index ? &e_.findings[*index] : nullptr;
-    if (has(fix.id) || (finding && was_given_back(fix, *finding))) return;
+    if (has(fix.id)) return;
     const Numbers known = numbers(e_, model_, request_, index);
     Candidate made;
     Option& option = made.option;
@@ -188,12 +188,6 @@ class Maker {
     if (!tried || at == std::string::npos || fix.mechanism != Mechanism::kRemoves) return;
     condition.erase(at, kLater.size());
     made.change.only_own = true;
-  }
-
-  // Where a log's job may have ended, its memory was given back: nothing holds it that could be ended.
-  static bool was_given_back(const Fix& fix, const Finding& finding) {
-    return fix.cause == Cause::kUnreleasedAfterWork && !finding.cause &&
-           finding.candidates.front() == Cause::kMonitoringMostlyElse;
   }
 
   [[nodiscard]] std::string_view applied(const Fix& fix) const {

@@ -165,7 +165,11 @@ std::string cause_words(const Option& option) {
 std::string plan_headline(const Plan& plan) {
   if (!plan.nothing.empty()) return plan.nothing + ".";
   auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
-  if (first == plan.options.end()) return "What was found is no matter of speed; what to do about it:";
+  const auto gains = [](const Option& option) { return option.gain.high > 1; };
+  if (first == plan.options.end())
+    return fmt::format("{}; what to do about it:", std::any_of(plan.options.begin(), plan.options.end(), gains)
+                                                       ? "What was found promises no gain"
+                                                       : "What was found is no matter of speed");
   // What is told and no matter of speed may cost more than all that is.
   const bool told = plan.options.front().cause && !plan.options.front().promises;
   if (told) first = plan.options.begin();
