@@ -13,6 +13,8 @@
 #include "analyze/ends.h"
 #include "base/human.h"
 #include "diagnose/unseen.h"
+#include "diagnose/users.h"
+#include "diagnose/words.h"
 
 namespace headroom::diagnose {
 
@@ -282,16 +284,22 @@ std::optional<Bound> bound_of(const Analysis& a) {
     const bool any = a.ledger.total(Account::kUseful) + a.ledger.total(Account::kUnderWay) > 0;
     return any ? std::optional(bound_of_batch(a)) : std::nullopt;
   }
-  const auto factor = least_time_factor(a, a.waits_in_kernels.claims, all_devices(a));
+  std::vector<std::size_t> job = all_devices(a);  // the one with most to gain
+  auto factor = least_time_factor(a, a.waits_in_kernels.claims, job);
+  const auto jobs = jobs_by_users(a);
+  for (const std::vector<std::size_t>& one : jobs)
+    if (const auto own = least_time_factor(a, a.waits_in_kernels.claims, one); own && own > factor)
+      factor = own, job = one;
   if (!factor) return std::nullopt;
   Bound bound;
   bound.speedup_high = *factor;
   const bool others = a.material(a.ledger.total(Account::kForeign));
   const bool unread = a.material(a.ledger.total(Account::kUnobserved));
   bound.condition = fmt::format(
-      "if {}the GPU work itself stays as it is and where it is, all of the idle time{}{}{} could be removed, and "
+      "{}if {}the GPU work itself stays as it is and where it is, all of the idle time{}{}{} could be removed, and "
       "nothing else becomes the limit{}",
-      with_more_room(a).empty() ? "" : "one job uses all these GPUs, ",
+      jobs.empty() ? "" : fmt::format("for the job on {}, ", gpu_names(a, job)),
+      with_more_room(a).empty() || !jobs.empty() ? "" : "one job uses all these GPUs, ",
       unread ? ", with all that no reading covers," : "", others ? " and all kernels of others" : "",
       a.waits_in_kernels.claims.empty() ? "" : " and all kernels that only wait for another GPU", until_words(a));
   return bound;

@@ -17,6 +17,7 @@
 #include "diagnose/claims.h"
 #include "diagnose/log_ends.h"
 #include "diagnose/unseen.h"
+#include "diagnose/users.h"
 #include "diagnose/words.h"
 #include "model/losses.h"
 #include "model/places.h"
@@ -429,8 +430,8 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (const auto shares = a.meta.extra.find("processes"); shares != a.meta.extra.end())
     text += fmt::format(" In the log are several processes, with these mean shares of the SMs: {}.",
                         visible(shares->second));
-  if (const auto users = a.meta.extra.find("users"); users != a.meta.extra.end())
-    text += fmt::format(" Processes in the log: {}.", visible(users->second));
+  if (const std::string users = users_words(a); !users.empty())
+    text += fmt::format(" Processes in the log: {}.", users);
   if (const auto newcomer = a.meta.extra.find("newcomer"); newcomer != a.meta.extra.end())
     text += fmt::format(" {}.", visible(newcomer->second));
   return text;

@@ -135,6 +135,26 @@ TEST(Logs, TheDriversFlagOfAnIdleGpuIsToldWhereNothingElseIs) {
   EXPECT_EQ(check(e, "clocks").evidence, "no clock event reasons were read while it was seen busy");
 }
 
+TEST(Logs, JobsThatUsersTellApartHaveBoundsOfTheirOwn) {
+  const auto at = [](double util) { return [=](double) { return LogRow{util, 0.4, 350, 20e9}; }; };
+  Recording log = log_of_gpus({at(0.95), at(0.95), at(0.1), at(0)}, 120);
+  log.meta.extra = {{"users.0", "alice python"}, {"users.1", "alice python"}, {"users.2", "bob vllm,eve"}};
+  const Explanation e = explain(log);
+  EXPECT_THAT(e.headline, HasSubstr("Processes in the log: alice python on GPUs 0 and 1; bob vllm and eve on GPU 2."));
+  const Finding* open = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(open, nullptr);
+  EXPECT_THAT(open->bound, HasSubstr("x for the job on GPU 2, 1.0"));
+  EXPECT_GT(open->gain->high, 9);
+  ASSERT_TRUE(e.bound);
+  EXPECT_GE(e.bound->speedup_high, open->gain->high);
+  EXPECT_EQ(e.bound->condition.find("for the job on GPU 2, if the GPU work"), 0U) << e.bound->condition;
+  EXPECT_THAT(everything(e), Not(HasSubstr("one job uses all")));
+  EXPECT_THAT(everything(e), Not(HasSubstr("let the job use all")));
+  EXPECT_EQ(find_single(e, Cause::kMoreGpusThanUseful)->advice, "run something else there");
+  log.meta.extra["users.2"] = "alice python";
+  EXPECT_THAT(everything(explain(log)), HasSubstr("if one job uses all")) << "one user's";
+}
+
 TEST(Logs, MemoryIsThatOfTheFullestGpu) {
   const auto with = [](double memory) { return [=](double) { return LogRow{0.9, 0.4, 350, memory}; }; };
   Recording log = log_of_gpus({with(30e9), with(4e6)}, 120);

@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
+#include "diagnose/users.h"
 #include "diagnose/words.h"
 
 namespace headroom::diagnose {
@@ -239,6 +240,18 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
       "single task that uses one GPU",
       most > 1 ? "" : "with fewer GPUs the job takes as long, and the others come back; with all of them in use ",
       human_factor(static_cast<double>(a.devices.size()) / static_cast<double>(working.size())), a.devices.size());
+  const auto jobs = jobs_by_users(a);
+  const bool named_there = std::any_of(jobs.begin(), jobs.end(), [&](const std::vector<std::size_t>& job) {
+    return std::any_of(idle.begin(), idle.end(),
+                       [&](std::size_t device) { return std::find(job.begin(), job.end(), device) != job.end(); });
+  });
+  if (!jobs.empty() && !named_there) {  // jobs of several users: it is free for another one
+    finding.candidates.clear();
+    finding.cause = Cause::kMoreGpusThanUseful;
+    finding.evidence.push_back("the log names no process on " + gpu_names(a, idle));
+    finding.advice = "run something else there";
+    finding.bound = "none for the jobs on the others";
+  }
   return finding;
 }
 

@@ -10,6 +10,7 @@
 #include "diagnose/log_ends.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
+#include "diagnose/users.h"
 #include "diagnose/words.h"
 #include "model/memory_room.h"
 
@@ -128,6 +129,21 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, con
   finding.gain->condition = fmt::format("if one job uses all, {}; {}", finding.gain->condition, own);
 }
 
+// Where users tell the jobs apart, each has a bound of its own, by what is `open` on its GPUs.
+void say_by_job(const Analysis& a, const std::vector<std::vector<std::size_t>>& jobs, const Claims& open,
+                Finding& finding) {
+  std::vector<std::pair<double, std::string>> factors;
+  for (const std::vector<std::size_t>& job : jobs) factors.emplace_back(removal_for(a, open, job), gpu_names(a, job));
+  std::stable_sort(factors.begin(), factors.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  std::string whose;
+  for (const auto& [factor, gpus] : factors)
+    whose += whose.empty() ? fmt::format("for the job on {}", gpus)
+                           : fmt::format(", {} for that on {}", human_factor(factor), gpus);
+  finding.gain->high = factors.front().first;
+  finding.gain->condition = fmt::format("{}, {}", whose, finding.gain->condition);
+  finding.bound = fmt::format("at most {} {}", human_factor(finding.gain->high), finding.gain->condition);
+}
+
 // How busy `apart` were, and the others.
 std::string shares_apart(const Analysis& a, const std::vector<std::size_t>& apart) {
   constexpr Nanos kOfTwoJobs = 2;
@@ -185,6 +201,14 @@ bool mostly_free(const Analysis& a, std::size_t device) {
   const auto total = a.devices[device].device.memory_total_bytes;
   return total && a.stats_of(device, Metric::kMemoryUsed)->max <
                       (1 - a.limits[Threshold::kMajority]) * static_cast<double>(*total);
+}
+
+// How far busy time may be off, as a share of the time: bounds allow for it. "" where it makes no difference to them.
+std::string give_or_take(double error) {
+  constexpr double kShown = 0.005;
+  return error < kShown
+             ? ""
+             : fmt::format(", give or take {}: a reading speaks for a part of its time only", human_percent(error));
 }
 
 }  // namespace
@@ -253,9 +277,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   const auto observed = static_cast<double>(std::max<Nanos>(1, busy + idle));
   std::string resident = fmt::format("a kernel was resident for {} of the observed time",
                                      human_percent(static_cast<double>(busy) / observed));
-  if (a.material(error))
-    resident += fmt::format(", give or take {}: a reading speaks for a part of its time only",
-                            human_percent(static_cast<double>(error) / observed));
+  resident += give_or_take(static_cast<double>(error) / observed);
   finding.evidence.push_back(std::move(resident));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
@@ -275,6 +297,10 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   }
   const Claims all = gains_of_all_unseen(a, finding, "at equal GPU work");
   if (!finding.gain) return only(std::move(finding));
+  if (const auto jobs = jobs_by_users(a); !jobs.empty()) {
+    say_by_job(a, jobs, all, finding);
+    return only(std::move(finding));
+  }
   if (const auto apart = with_more_room(a); !apart.empty()) {
     finding.evidence.insert(finding.evidence.begin(), shares_apart(a, apart));
     say_both_ways(a, apart, all, finding);
@@ -324,8 +350,9 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, finding.claims));
     const Nanos rest = all - idle;
-    finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
-                                           human_duration(idle), human_duration(rest)));
+    finding.evidence.push_back(fmt::format(
+        "{} of its idle time falls into these phases, {} into the rest{}", human_duration(idle), human_duration(rest),
+        give_or_take(static_cast<double>(a.busy_error[device]) / static_cast<double>(a.ledger.span()))));
     if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
     // A loader that is too slow looks so, too: the GPU waits after as many batches as its workers have made ahead.
     if (static_cast<double>(idle) > a.limits[Threshold::kMajority] * static_cast<double>(a.ledger.span()))
@@ -371,8 +398,13 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       finding.bound = alone.bound;
       open = finding.claims;
     }
+    auto jobs = jobs_by_users(a);
+    std::erase_if(jobs, [&](const auto& job) { return std::find(job.begin(), job.end(), device) == job.end(); });
     const auto apart = finding.gain ? with_more_room(a) : std::vector<std::size_t>{};
-    if (std::find(apart.begin(), apart.end(), device) != apart.end()) say_both_ways(a, {device}, open, finding);
+    if (finding.gain && !jobs.empty())
+      say_by_job(a, jobs, open, finding);
+    else if (std::find(apart.begin(), apart.end(), device) != apart.end())
+      say_both_ways(a, {device}, open, finding);
     findings.push_back(std::move(finding));
   }
   return findings;

@@ -124,6 +124,7 @@ constexpr std::array kSpellings{
     Spelling{"package power", "power.draw", Needs::kGpu},
     Spelling{"package power sm", "power.draw"},
     Spelling{"limit power", "power.limit"},
+    Spelling{"enforced limit power", "enforced.power.limit"},
     Spelling{"temp", "temperature.gpu"},
     Spelling{"sm temp", "temperature.gpu"},
     Spelling{"mem temp", "temperature.memory"},

@@ -27,6 +27,7 @@ TEST(ColumnWords, SpellingsOfOneThing) {
   EXPECT_EQ(read_as("Power (W)"), "power.draw in W");
   EXPECT_EQ(read_as("power_draw_watts"), "power.draw in W");
   EXPECT_EQ(read_as("gpu power limit [W]"), "power.limit in W");
+  EXPECT_EQ(read_as("system.gpu.0.enforcedPowerLimitWatts"), "enforced.power.limit of 0 in W");
   EXPECT_EQ(read_as("GPU Temperature (C)"), "temperature.gpu in C");
   EXPECT_EQ(read_as("sm_clock_mhz"), "clocks.sm in MHz");
   EXPECT_EQ(read_as("Memory Total [GiB]"), "memory.total in GiB");

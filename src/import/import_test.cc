@@ -343,7 +343,10 @@ TEST(Forms, GpustatTellsWhoseProcessesAreWhere) {
     text += "[2] NVIDIA A100 | 55'C,   9 % | 30512 / 40960 MB | bob:vllm/39907(21452M) eve(12M)\n";
     text += "[3] NVIDIA A100 | 55'C,   0 % |     4 / 40960 MB |\n";
   }
-  EXPECT_EQ(read_log(text).meta.extra["users"], "alice python on GPU 0, 1; bob vllm and eve on GPU 2");
+  const Attrs extra = read_log(text).meta.extra;
+  EXPECT_EQ(extra.at("users.1"), "alice python");
+  EXPECT_EQ(extra.at("users.2"), "bob vllm,eve");
+  EXPECT_FALSE(extra.contains("users.3"));
 }
 
 TEST(Forms, RocmSmiTellsOfEachGpuBelowADate) {

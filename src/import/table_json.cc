@@ -94,20 +94,11 @@ void take_users(std::string_view cell, std::set<std::string>& users) {
     const std::string_view who = process.substr(0, process.find_first_of("/("));  // also of "alice(512M)"
     if (who.size() < process.size() && !who.empty() && users.size() < kMost) {
       std::string user(who);
-      std::replace(user.begin(), user.end(), ':', ' ');
+      std::replace_if(
+          user.begin(), user.end(), [](char c) { return c == ':' || c == ','; }, ' ');
       users.insert(std::move(user));
     }
   }
-}
-
-// "alice python on GPU 0, 1; bob vllm on GPU 2"; "" where there is none.
-std::string users_words(const UsersOfGpus& users) {
-  std::map<std::string, std::vector<std::string_view>> gpus;
-  for (const auto& [gpu, names] : users)
-    if (!names.empty()) gpus[fmt::format("{}", fmt::join(names, " and "))].push_back(gpu);
-  std::vector<std::string> parts;
-  for (const auto& [names, of] : gpus) parts.push_back(fmt::format("{} on GPU {}", names, fmt::join(of, ", ")));
-  return join(parts, "; ");
 }
 
 // "box  Mon Oct  9 15:20:11 2023  525.125.06", then a line for each GPU:
@@ -147,7 +138,8 @@ LogTable table_of_gpustat_text(std::string_view text) {
     if (cells.size() > 3) take_users(cells[3], users[row["index"]]);
     table.add(row);
   }
-  if (std::string words = users_words(users); !words.empty()) table.extra["users"] = std::move(words);
+  for (const auto& [gpu, names] : users)
+    if (!names.empty()) table.extra[fmt::format("users.{}", gpu)] = fmt::format("{}", fmt::join(names, ","));
   return table;
 }
 

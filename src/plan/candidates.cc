@@ -16,6 +16,7 @@
 #include "plan/fill.h"
 #include "plan/measured.h"
 #include "plan/named_code.h"
+#include "plan/observe.h"
 #include "plan/shown.h"
 
 namespace headroom::planning {
@@ -110,7 +111,7 @@ class Maker {
         }
     }
     asked_about();
-    if (unsure) observe();
+    if (unsure) made_.push_back(first_look(e_));
     return std::move(made_);
   }
 
@@ -544,41 +545,6 @@ class Maker {
            std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
   }
 
-  void observe() {
-    const auto& tiers = e_.meta.tiers;
-    const auto set = std::find_if(e_.findings.begin(), e_.findings.end(),
-                                  [](const Finding& f) { return !f.cause && !f.claims.empty(); });
-    Candidate made;
-    Option& option = made.option;
-    option.id = "observe";
-    option.finding = static_cast<std::size_t>(set - e_.findings.begin());
-    option.candidates = set->candidates;
-    option.why_safe = "it changes nothing";
-    option.promises = false;
-    option.undo = "none needed";
-    option.gain.condition = "none by itself: it makes the answer surer";
-    option.verify = "the next plan names one cause where this one names several";
-    if (tiers.find('P') == std::string::npos) {
-      option.title = fmt::format("First record the next run: {} several causes open", what_leaves());
-      option.apply = "headroom run -- CMD (process times and Python stacks; nothing of the job changes)";
-      if (e_.meta.origin == "run" && !set->advice.empty()) {  // it was run so, and saw no more: that says what then
-        option.title = fmt::format("First look closer at the next run: {} several causes open", what_leaves());
-        option.apply = set->advice;
-      }
-    } else if (tiers.find('Y') == std::string::npos && !without_python(e_.meta)) {
-      option.title = "First look at the stacks: process times leave several causes open";
-      option.apply =
-          fmt::format("{}{}, or {}", e_.batch ? "headroom batch TASKS --stacks 20" : "headroom run --stacks 20 -- CMD",
-                      why_no_stacks(), step_of_observation(set->candidates.front(), e_.meta));
-    } else {
-      option.title = "First tell the candidates apart";
-      option.apply = step_of_observation(set->candidates.front(), e_.meta);
-      option.verify = "what it shows fits one of these causes, and none of the others";
-    }
-    option.effort = "one run";
-    made_.push_back(std::move(made));
-  }
-
   // What it saves while others go on to use as many cores.
   [[nodiscard]] double saved_beside_others(const Change& change) const {
     StepModel beside = model_;
@@ -605,21 +571,6 @@ class Maker {
   }
 
   [[nodiscard]] std::string_view observation(Cause cause) const { return next_observation(cause, e_.meta); }
-
-  [[nodiscard]] std::string why_no_stacks() const {
-    if (e_.batch) return "";  // unless it is asked to
-    const auto& missing = e_.meta.missing_tiers;
-    const auto why = std::find_if(missing.begin(), missing.end(), [](const auto& one) { return one.tier == 'Y'; });
-    return why == missing.end() || why->why.empty() ? "" : fmt::format(" (there are none here: {})", why->why);
-  }
-
-  // What there is where nobody looked at processes.
-  [[nodiscard]] std::string_view what_leaves() const {
-    const auto has = [&](char tier) { return e_.meta.tiers.find(tier) != std::string::npos; };
-    if (has('C')) return "a trace of kernels and copies leaves";
-    if (has('N')) return "readings of the GPU alone leave";
-    return "times of steps alone leave";
-  }
 
   const Explanation& e_;
   const StepModel& model_;

@@ -329,6 +329,12 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   EXPECT_EQ(code->gain.low, 1);
   EXPECT_GT(code->gain.high, 1);
   EXPECT_EQ(p.options[0].id, "observe");
+  const auto look = [](Cause cause) {
+    RecordingMeta meta;
+    meta.origin = "run", meta.tiers = "NPY", meta.stop_reason = "job_ended";
+    return fmt::format("{}: {}", info(cause).words, step_of_observation(cause, meta));
+  };
+  EXPECT_EQ(p.options[0].apply, look(Cause::kLoggingUpload) + "; " + look(Cause::kSlowStorage));
   EXPECT_EQ(option(plan(sleeping_in(0.5)), "named_code"), nullptr) << "no place has most of it";
   Explanation unsure = sleeping_in(0.9);
   unsure.findings[0].code.reset();

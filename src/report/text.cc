@@ -161,12 +161,17 @@ std::string spacing_of_rows(const Explanation& e) {
   return untimed == e.losses.end() || untimed->detail.empty() ? "" : ". In the log " + untimed->detail;
 }
 
+bool names_users(const RecordingMeta& meta) {
+  const auto first = meta.extra.lower_bound("users.");
+  return first != meta.extra.end() && first->first.starts_with("users.");
+}
+
 std::string evidence_in_short(const Explanation& e, const TextOptions& options) {
   std::string line = evidence_words(e.meta.tiers);
   if (line.empty()) return "";
   if (e.meta.tiers == "N")
     line += e.meta.extra.contains("processes") ? " only: of processes their shares of the GPU"
-            : e.meta.extra.contains("users")   ? " only: of processes whose they are and on which GPU"
+            : names_users(e.meta)              ? " only: of processes whose they are and on which GPU"
                                                : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
   return wrap(line + spacing_of_rows(e) + fractions_read(e) + columns_left_out(e) + ".", options.width,

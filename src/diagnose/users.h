@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.h"
+
+// Whose processes a log names on the GPUs (gpustat does).
+namespace headroom::diagnose {
+
+// "alice python on GPUs 0 and 1; bob vllm on GPU 2"; "" where the log names nobody.
+[[nodiscard]] std::string users_words(const Analysis& a);
+// The devices with processes, by job as far as users tell: those that share one may be one job's. Empty where they tell
+// of one at most.
+[[nodiscard]] std::vector<std::vector<std::size_t>> jobs_by_users(const Analysis& a);
+
+}  // namespace headroom::diagnose
