@@ -203,12 +203,12 @@ bool mostly_free(const Analysis& a, std::size_t device) {
                       (1 - a.limits[Threshold::kMajority]) * static_cast<double>(*total);
 }
 
-// How far busy time may be off, as a share of the time: bounds allow for it. "" where it makes no difference to them.
-std::string give_or_take(double error) {
+// How far busy time may be off, as a share of the time, where bounds allow for that and nothing else says it.
+void say_error(double error, std::vector<std::string>& evidence) {
   constexpr double kShown = 0.005;
-  return error < kShown
-             ? ""
-             : fmt::format(", give or take {}: a reading speaks for a part of its time only", human_percent(error));
+  if (error >= kShown)
+    evidence.push_back(fmt::format("busy time may be off by {} of the time, a reading speaks for a part of it only",
+                                   human_percent(error)));
 }
 
 }  // namespace
@@ -277,11 +277,14 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   const auto observed = static_cast<double>(std::max<Nanos>(1, busy + idle));
   std::string resident = fmt::format("a kernel was resident for {} of the observed time",
                                      human_percent(static_cast<double>(busy) / observed));
-  resident += give_or_take(static_cast<double>(error) / observed);
+  if (a.material(error))
+    resident += fmt::format(", give or take {}: a reading speaks for a part of its time only",
+                            human_percent(static_cast<double>(error) / observed));
   finding.evidence.push_back(std::move(resident));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
       finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch(a, device) : ""));
+  if (!a.material(error)) say_error(static_cast<double>(error) / observed, finding.evidence);
   if (still_computing(a))
     finding.told_apart_from.push_back(fmt::format("a hang: kernels ran in the last {} of the time",
                                                   human_percent(a.limits[Threshold::kProgressTail])));
@@ -350,9 +353,9 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, finding.claims));
     const Nanos rest = all - idle;
-    finding.evidence.push_back(fmt::format(
-        "{} of its idle time falls into these phases, {} into the rest{}", human_duration(idle), human_duration(rest),
-        give_or_take(static_cast<double>(a.busy_error[device]) / static_cast<double>(a.ledger.span()))));
+    finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
+                                           human_duration(idle), human_duration(rest)));
+    say_error(static_cast<double>(a.busy_error[device]) / static_cast<double>(a.ledger.span()), finding.evidence);
     if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
     // A loader that is too slow looks so, too: the GPU waits after as many batches as its workers have made ahead.
     if (static_cast<double>(idle) > a.limits[Threshold::kMajority] * static_cast<double>(a.ledger.span()))
