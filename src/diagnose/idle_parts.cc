@@ -151,6 +151,12 @@ std::set<std::size_t> devices_of_ranks(const Analysis& a) {
   return all;
 }
 
+void gains_of_a_straggler(const Analysis& a, Finding& finding) {
+  const bool likeliest = finding.cause == Cause::kStraggler ||
+                         (!finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler);
+  if (likeliest) gains_by_spreading(a, devices_of_ranks(a), finding);
+}
+
 bool has_ranks(const Analysis& a) {
   return !a.job.batch.present && !one_process_on_several(a) && devices_of_ranks(a).size() > 1;
 }

@@ -34,6 +34,8 @@ struct UnevenTime {
 // The devices of those processes that hold several, and of ranks, as positions.
 [[nodiscard]] std::set<std::size_t> devices_of_one_process(const Analysis& a);
 [[nodiscard]] std::set<std::size_t> devices_of_ranks(const Analysis& a);
+// Where a slow rank is the likeliest cause, kernels may be its own: the gain allows for equal shares of them.
+void gains_of_a_straggler(const Analysis& a, Finding& finding);
 
 // Processes with one GPU each, on several GPUs.
 [[nodiscard]] bool has_ranks(const Analysis& a);

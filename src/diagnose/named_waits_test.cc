@@ -101,6 +101,8 @@ TEST(NamedWaits, AProcessOnAnotherGpuAtTheOtherEndIsAStraggler) {
   });
   ASSERT_NE(told, e.findings.end());
   EXPECT_EQ(told->candidates, (std::vector{Cause::kStraggler, Cause::kExposedCommunication}));
+  ASSERT_TRUE(told->gain);
+  EXPECT_NEAR(told->gain->high, 2 * 0.9 / (0.35 + 0.9), 0.01) << "equal shares of the kernels";
 }
 
 TEST(NamedWaits, WorkersWaitForNoKernels) {

@@ -155,9 +155,11 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   }
   if (!in_pauses && a.kernel_waits.share >= a.limits[Threshold::kChannelShare])
     finding.evidence.push_back(
-        fmt::format("it waits for its kernels in {}, in {} of the looks at its stacks: what comes "
-                    "after that does not overlap with them",
-                    a.kernel_waits.place, human_percent(a.kernel_waits.share)));
+        fmt::format("{} in {}, in {} of the looks at {} stacks: what comes after that does not overlap with them",
+                    devices_of_ranks(a).size() > 1 ? "the processes on the GPUs wait for their kernels"
+                                                   : "it waits for its kernels",
+                    a.kernel_waits.place, human_percent(a.kernel_waits.share),
+                    devices_of_ranks(a).size() > 1 ? "all their" : "its"));
   const bool asleep = hardly(a, main + s.owner_threads, finding.claims);
   finding.advice =
       for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
@@ -338,6 +340,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   name_the_child(a, s, finding);
   gains_at_most(a, finding, "if none of it kept the GPU waiting",
                 in_pauses || finding.cause == Cause::kInteractiveHoldingGpu);
+  gains_of_a_straggler(a, finding);
   if (const auto cores = core_waits(a);
       cores && finding.cause == Cause::kCpuOversubscribed && !threads && s.helpers == 0)
     gains_the_wait(finding, cores->waited + cores->starting, cores->ran, "its main thread");

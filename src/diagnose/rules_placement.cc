@@ -215,6 +215,8 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
         fmt::format("{} was busy for {}", a.device_name(device),
                     human_duration(a.ledger.busy(device) - a.ledger.total(Account::kForeign, device))));
   const std::size_t most = most_at_once(a);
+  // Who shares its GPU with others while one stands free is on the wrong one.
+  const bool others_there = a.job.has_job && a.material(a.ledger.total(Account::kForeign));
   if (a.job.has_contexts)
     finding.evidence.push_back(fmt::format("the driver listed at most {} process{}{} at once on a GPU, none on {}",
                                            most, most == 1 ? "" : "es", a.job.has_job ? " of the job" : "",
@@ -223,18 +225,22 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
   if (most > 1) {
     finding.cause = Cause::kWrongGpuAssignment;
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};
-  } else if (one_process_alone(a)) {
+  } else if (one_process_alone(a) && !others_there) {
     finding.cause = Cause::kMoreGpusThanUseful;
     finding.told_apart_from = {"a wrong assignment: no other process of the job was on a GPU"};
   } else {
     finding.candidates = {Cause::kMoreGpusThanUseful, Cause::kWrongGpuAssignment};
+    if (others_there) std::reverse(finding.candidates.begin(), finding.candidates.end());
   }
   if (most <= 1 && std::none_of(idle.begin(), idle.end(), [&](std::size_t device) { return may_be_lost(a, device); }))
     finding.told_apart_from.push_back("a fault of the GPU: it answered every query");
   finding.would_overturn = "nvidia-smi while it runs: if a process of the job is on the idle GPU, this is wrong";
   finding.advice =
       most > 1 ? "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)"
-               : "ask for fewer GPUs, run something else there, or let the job use all of them (one process each)";
+      : others_there
+          ? fmt::format("run the job there, where nobody computed, and not beside others: CUDA_VISIBLE_DEVICES={}",
+                        a.devices[idle.front()].device.uuid)
+          : "ask for fewer GPUs, run something else there, or let the job use all of them (one process each)";
   finding.bound = fmt::format(
       "{}{} the work per second at most, if it can be split evenly over all {}, and nothing for a "
       "single task that uses one GPU",

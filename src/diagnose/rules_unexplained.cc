@@ -162,6 +162,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
   name_the_child(a, s, finding);
   // Somebody who is away may be so after the last kernel, too.
   gains_at_most(a, finding, "if nothing of it kept the GPU waiting", in_pauses || finding.cause.has_value());
+  gains_of_a_straggler(a, finding);
   return finding;
 }
 

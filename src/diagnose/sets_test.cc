@@ -246,6 +246,24 @@ TEST(Sets, OneProcessAloneCannotBeOnAWrongGpu) {
   EXPECT_THAT(first(2).candidates, Contains(Cause::kWrongGpuAssignment));
 }
 
+TEST(Sets, WhoComputesBesideOthersWhileAGpuStandsFreeIsOnTheWrongOne) {
+  const Explanation e = explain(RecordingBuilder(100)
+                                    .gpu(0, [](double) { return 1.0; })
+                                    .gpu(1, [](double) { return 0.0; })
+                                    .process(100, 1, 0, 100, 0.9)
+                                    .context(100, 0, 0, 100, 0.5)
+                                    .process(900, 1, 0, 100, 0.9, false)
+                                    .context(900, 0, 0, 100, 0.5)
+                                    .build());
+  const auto idle = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+    return finding.title == "GPU 1 did nothing while GPU 0 worked";
+  });
+  ASSERT_NE(idle, e.findings.end());
+  EXPECT_EQ(idle->candidates.front(), Cause::kWrongGpuAssignment);
+  EXPECT_THAT(idle->told_apart_from, Not(Contains(HasSubstr("wrong assignment"))));
+  EXPECT_THAT(idle->advice, HasSubstr("CUDA_VISIBLE_DEVICES=GPU-1"));
+}
+
 // A log of readings in which no list of processes is.
 Explanation readings(double length, int gpus, const std::function<double(double)>& utilisation) {
   RecordingBuilder builder(length);

@@ -30,6 +30,9 @@ std::string why_nothing(const Explanation& e) {
   if (e.ledger.budget() == 0) return "No GPU was recorded: nothing to plan for";
   if (e.too_few) return "It was looked at too seldom, or for too short a time, to plan from it";
   const bool any = std::any_of(e.findings.begin(), e.findings.end(), [](const Finding& f) { return f.cost() > 0; });
+  if (!any && !ended_badly(e).empty())
+    return "What the job computed before it failed may be lost; beside that no loss is large enough to be worth a "
+           "change";
   if (!any) return "No loss is large enough to be worth a change";
   return "Nothing that was found has a change against it that this recording bounds";
 }

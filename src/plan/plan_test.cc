@@ -590,6 +590,9 @@ TEST(Plan, NothingToDoIsSaid) {
   const Plan p = plan(e);
   EXPECT_THAT(p.nothing, ::testing::StartsWith("Healthy"));
   EXPECT_THAT(p.options, ::testing::IsEmpty());
+  recording.meta().exit_code = 1;
+  EXPECT_THAT(plan(explain(recording.build())).nothing,
+              ::testing::StartsWith("What the job computed before it failed"));
 }
 
 TEST(Plan, ASweepIsProjectedAsARange) {
