@@ -586,13 +586,13 @@ TEST(Plan, NothingToDoIsSaid) {
   RecordingBuilder recording(100);
   recording.gpu(0, [](double) { return 0.97; });
   recording.process(100, 1, 0, 100, 0.3).context(100, 0, 0, 100, 0.97);
-  const Explanation e = explain(recording.build());
+  Recording built = recording.build();
+  const Explanation e = explain(built);
   const Plan p = plan(e);
   EXPECT_THAT(p.nothing, ::testing::StartsWith("Healthy"));
   EXPECT_THAT(p.options, ::testing::IsEmpty());
-  recording.meta().exit_code = 1;
-  EXPECT_THAT(plan(explain(recording.build())).nothing,
-              ::testing::StartsWith("What the job computed before it failed"));
+  built.meta.exit_code = 1;
+  EXPECT_THAT(plan(explain(built)).nothing, ::testing::StartsWith("What the job computed before it failed"));
 }
 
 TEST(Plan, ASweepIsProjectedAsARange) {
