@@ -151,6 +151,13 @@ TEST(Logs, JobsThatUsersTellApartHaveBoundsOfTheirOwn) {
   EXPECT_THAT(everything(e), Not(HasSubstr("one job uses all")));
   EXPECT_THAT(everything(e), Not(HasSubstr("let the job use all")));
   EXPECT_EQ(find_single(e, Cause::kMoreGpusThanUseful)->advice, "run something else there");
+  log.meta.extra.erase("users.2");
+  EXPECT_THAT(everything(explain(log)), HasSubstr("if one job uses all")) << "whose GPU 2 is, nobody says";
+  log.meta.extra["users.3"] = "bob vllm";
+  log.meta.extra["users.2"] = "eve";
+  EXPECT_THAT(find(explain(log), Cause::kInputTooFewWorkers)->bound, Not(HasSubstr("GPU 3"))) << "nothing ran there";
+  EXPECT_THAT(everything(explain(log)), HasSubstr("see what the process there is for"));
+  EXPECT_THAT(everything(explain(log)), Not(HasSubstr("names no process on GPU 3")));
   log.meta.extra["users.2"] = "alice python";
   EXPECT_THAT(everything(explain(log)), HasSubstr("if one job uses all")) << "one user's";
 }
@@ -168,7 +175,7 @@ TEST(Logs, WhereMemoryIsFullNoLargerBatchIsPromised) {
     return everything(explain(log_of_gpus({[=](double) { return LogRow{0.5, 0.4, 350, memory}; }}, 120)));
   };
   EXPECT_THAT(says(20e9), HasSubstr("a batch k times larger gains at most"));
-  EXPECT_THAT(says(50e9), HasSubstr("memory has no room for a larger batch"));
+  EXPECT_THAT(says(50e9), HasSubstr("a larger batch fits only if the job keeps more memory than it needs"));
   EXPECT_THAT(says(50e9), Not(HasSubstr("a batch k times larger")));
 }
 

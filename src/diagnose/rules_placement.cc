@@ -246,18 +246,17 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
       "single task that uses one GPU",
       most > 1 ? "" : "with fewer GPUs the job takes as long, and the others come back; with all of them in use ",
       human_factor(static_cast<double>(a.devices.size()) / static_cast<double>(working.size())), a.devices.size());
-  const auto jobs = jobs_by_users(a);
-  const bool named_there = std::any_of(jobs.begin(), jobs.end(), [&](const std::vector<std::size_t>& job) {
-    return std::any_of(idle.begin(), idle.end(),
-                       [&](std::size_t device) { return std::find(job.begin(), job.end(), device) != job.end(); });
-  });
-  if (!jobs.empty() && !named_there) {  // jobs of several users: it is free for another one
+  if (jobs_by_users(a).empty()) return finding;
+  // Jobs of several users: it is free for another one, or somebody's who does not use it.
+  if (std::any_of(idle.begin(), idle.end(), [&](std::size_t device) { return has_users(a, device); })) {
+    finding.advice = "see what the process there is for: it is on the GPU, and ran no kernel";
+  } else {
     finding.candidates.clear();
     finding.cause = Cause::kMoreGpusThanUseful;
     finding.evidence.push_back("the log names no process on " + gpu_names(a, idle));
     finding.advice = "run something else there";
-    finding.bound = "none for the jobs on the others";
   }
+  finding.bound = "none for the jobs on the others";
   return finding;
 }
 

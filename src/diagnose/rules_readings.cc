@@ -34,7 +34,8 @@ bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
          during_work(a, device, slice);
 }
 
-// Whether memory leaves room for a larger batch on the GPUs that work, as far as it was read.
+// Whether memory leaves room for a larger batch on the GPUs that work, as far as it was read. What an allocator keeps
+// counts as in use.
 bool larger_batch_may_fit(const Analysis& a) {
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
@@ -46,7 +47,7 @@ bool larger_batch_may_fit(const Analysis& a) {
 }
 
 std::string batch_sentence(const Analysis& a, double by_utilisation) {
-  if (!larger_batch_may_fit(a)) return "; memory has no room for a larger batch";
+  if (!larger_batch_may_fit(a)) return "; a larger batch fits only if the job keeps more memory than it needs";
   return fmt::format("; a batch k times larger gains at most min(k, {}), if the batch is the cause",
                      human_factor(by_utilisation));
 }

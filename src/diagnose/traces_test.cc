@@ -166,8 +166,10 @@ TEST(Traces, WhatPythonFunctionsSayIsSaidByTheTrace) {
       .device = {{0, {"kernel"}}, {20, {}}, {80, {"kernel"}}},
       .thread = {{0, {"cudaLaunchKernel"}}, {1, {"validate (train.py:7)"}}, {79, {"cudaLaunchKernel"}}},
       .kernels = 1};
-  for (const Finding& finding : explain(profile.build()).findings) {
-    EXPECT_FALSE(finding.tiers.has("N")) << finding.title;
+  const Explanation e = explain(profile.build());
+  ASSERT_FALSE(e.findings.empty());
+  for (const Finding& finding : e.findings) {
+    EXPECT_TRUE(finding.tiers.has("C") && !finding.tiers.has("N")) << finding.title;
     for (const std::string& line : finding.evidence) EXPECT_EQ(line.find("stacks"), std::string::npos) << line;
   }
 }

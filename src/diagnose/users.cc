@@ -42,11 +42,14 @@ std::string users_words(const Analysis& a) {
   return join(parts, "; ");
 }
 
+bool has_users(const Analysis& a, std::size_t device) { return !users_of_devices(a)[device].empty(); }
+
 std::vector<std::vector<std::size_t>> jobs_by_users(const Analysis& a) {
   const auto users = users_of_devices(a);
   std::vector<std::vector<std::size_t>> jobs;
   for (std::size_t device = 0; device < users.size(); ++device) {
-    if (users[device].empty()) continue;
+    if (a.ledger.busy(device) == 0) continue;
+    if (users[device].empty()) return {};
     std::vector<std::size_t> own{device};
     std::erase_if(jobs, [&](const std::vector<std::size_t>& job) {
       const bool same = std::any_of(job.begin(), job.end(),

@@ -10,8 +10,9 @@ namespace headroom::diagnose {
 
 // "alice python on GPUs 0 and 1; bob vllm on GPU 2"; "" where the log names nobody.
 [[nodiscard]] std::string users_words(const Analysis& a);
-// The devices with processes, by job as far as users tell: those that share one may be one job's. Empty where they tell
-// of one at most.
+[[nodiscard]] bool has_users(const Analysis& a, std::size_t device);
+// The devices with kernels, by job as far as users tell: those that share one may be one job's. Empty where they tell
+// of one at most, or where kernels ran on a device on which nobody is named.
 [[nodiscard]] std::vector<std::vector<std::size_t>> jobs_by_users(const Analysis& a);
 
 }  // namespace headroom::diagnose

@@ -52,6 +52,7 @@ TEST(Csv, FreeMemoryAndTheWholeTellWhatIsInUse) {
   const Recording whole = log("memory.free [MiB], memory.used [MiB]", "1000 MiB, 22000 MiB");
   EXPECT_EQ(device_of(whole.sources[0]).memory_total_bytes, std::int64_t{23000} << 20U);
   EXPECT_EQ(values(whole, Metric::kMemoryUsed).at(0) / 1048576, 22000);
+  EXPECT_EQ(lost(log("memory.free [MiB], memory.total [MiB]", "x MiB, 24000 MiB"), "unreadable_value"), 3);
   const Recording alone = log("memory.free [MiB]", "1000 MiB");
   EXPECT_TRUE(values(alone, Metric::kMemoryUsed).empty());
   EXPECT_EQ(detail(alone, "column_not_kept"), "free memory, without the whole");

@@ -304,7 +304,11 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   if (columns.phase) builder_.phase(cells[*columns.phase], at.number());
   for (LogField& field : columns.metrics) reading(field, cells[field.column], at);
   if (!columns.reasons.empty()) reason_bits(columns, cells, at);
-  if (columns.free) builder_.free_memory(read_cell(cells[columns.free->column], columns.free->rule));
+  if (columns.free) {
+    const CellValue free = read_cell(cells[columns.free->column], columns.free->rule);
+    builder_.free_memory(free);
+    if (free.absent == static_cast<std::uint8_t>(Absent::kGarbage)) bad_value(free, cells[columns.free->column], at);
+  }
   for (const LogField& field : columns.facts) builder_.fact(field.rule, cells[field.column]);
 }
 

@@ -89,11 +89,11 @@ std::string member(const Json& object, const char* name) {
 using UsersOfGpus = std::map<std::string, std::set<std::string>, std::less<>>;  // by index
 
 void take_users(std::string_view cell, std::set<std::string>& users) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 16, kLongest = 64;
   for (const std::string_view process : split(cell, ' ')) {
     const std::string_view who = process.substr(0, process.find_first_of("/("));  // also of "alice(512M)"
     if (who.size() < process.size() && !who.empty() && users.size() < kMost) {
-      std::string user(who);
+      std::string user(who.substr(0, kLongest));
       std::replace_if(
           user.begin(), user.end(), [](char c) { return c == ':' || c == ','; }, ' ');
       users.insert(std::move(user));
@@ -135,7 +135,8 @@ LogTable table_of_gpustat_text(std::string_view text) {
       row["power.draw"] = trim(power.substr(0, over).substr(power.find_first_not_of(" ,")));
       row["power.limit"] = trim(power.substr(over + 1, power.find('W') - over - 1));
     }
-    if (cells.size() > 3) take_users(cells[3], users[row["index"]]);
+    if (cells.size() > 3 && (users.size() < LogBuilder::kMostGpus || users.contains(row["index"])))
+      take_users(cells[3], users[row["index"]]);
     table.add(row);
   }
   for (const auto& [gpu, names] : users)

@@ -8,6 +8,7 @@
 #include "report/html.h"
 #include "report/html_charts.h"
 #include "report/html_style.h"
+#include "report/words.h"
 
 namespace headroom::report {
 namespace {
@@ -54,6 +55,19 @@ TEST(Document, TextFromOutsideIsNoMarkup) {
   EXPECT_THAT(w.markdown, Not(HasSubstr("\u202e")));
   EXPECT_THAT(w.markdown,
               HasSubstr("\\<b\\>\\&\"' \\|\\`\\*\\_\\[x\\](y) @<!-- -->someone \\#<!-- -->7\\\\x0a\\\\xff\\\\u202e"));
+}
+
+TEST(Document, TimeThatNoReadingCoversIsUnknownAndNoCost) {
+  Explanation e = hostile();
+  for (const Account account : {Account::kUnobserved, Account::kHostCode}) {
+    e.findings[0].claims = {{0, 0, 5 * kSecond, account, -1}};
+    const bool unknown = account == Account::kUnobserved;
+    const Written w = written(e);
+    EXPECT_EQ(finding_cost(e, e.findings[0]), unknown ? "5.0 s unknown" : "costs 5.0 s");
+    EXPECT_EQ(w.html.find("5.0 s unknown") != std::string::npos, unknown);
+    EXPECT_EQ(w.html.find(">Costs<") != std::string::npos, !unknown);
+    EXPECT_EQ(w.html.find(">Unknown<") != std::string::npos, unknown);
+  }
 }
 
 TEST(Document, MarkdownMakesNoLinksOfAddresses) {

@@ -71,7 +71,7 @@ std::vector<Point> finding_points(const Explanation& e, const Finding& finding) 
                               : devices.size() == 1
                                   ? fmt::format("the time of GPU {}", e.ledger.devices[*devices.begin()].index)
                                   : fmt::format("the time of {} GPUs", devices.size());
-    add(points, "Costs",
+    add(points, is_unknown_time(finding) ? "Unknown" : "Costs",
         fmt::format("{}{}, {} of {}{}", human_duration(finding.cost()), devices.size() > 1 ? " of GPU time" : "",
                     share_words(finding.cost(), whole), whose,
                     finding.part_of ? "; counted in the larger finding, too" : ""));

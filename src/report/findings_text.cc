@@ -150,12 +150,17 @@ std::string in_full(const Explanation& e, const Finding& finding, const std::str
 
 }  // namespace
 
+bool is_unknown_time(const Finding& finding) {
+  return finding.cost() > 0 && std::all_of(finding.claims.begin(), finding.claims.end(), [](const ClaimedPiece& piece) {
+           return piece.account == Account::kUnobserved;
+         });
+}
+
 std::string finding_cost(const Explanation& e, const Finding& finding) {
   if (finding.cost() == 0) return "";
   const bool several = !finding.claims.empty() && finding.claims.front().device != finding.claims.back().device;
-  const bool unseen = std::all_of(finding.claims.begin(), finding.claims.end(),
-                                  [](const ClaimedPiece& piece) { return piece.account == Account::kUnobserved; });
-  if (unseen) return fmt::format("{} unknown", human_duration(finding.cost()));
+  if (is_unknown_time(finding))
+    return fmt::format("{}{} unknown", human_duration(finding.cost()), several ? " of GPU time" : "");
   return fmt::format("costs {}{}{}", human_duration(finding.cost()), several ? " of GPU time" : "",
                      finding.part_of && e.ledger.budget() > 0 ? " of these" : "");
 }

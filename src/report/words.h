@@ -10,6 +10,8 @@
 // Phrases that the text reports and the documents share.
 namespace headroom::report {
 
+// Whether all that it claims is time that no reading covers: that costs nothing that is known.
+[[nodiscard]] bool is_unknown_time(const Finding& finding);
 [[nodiscard]] std::string finding_cost(const Explanation& e, const Finding& finding);  // "costs 9.6 s"; "": nothing
 [[nodiscard]] std::vector<std::string> problem_words(const Explanation& e);  // what went wrong beside lost time
 [[nodiscard]] bool length_is_assumed(const Explanation& e);                  // one reading has none

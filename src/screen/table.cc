@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "report/layout.h"
+#include "report/words.h"
 #include "screen/parts.h"
 
 namespace headroom::screen {
@@ -138,7 +139,8 @@ std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const
   std::string text = finding.title;
   if (finding.cost() > 0)
     text +=
-        fmt::format(": costs {}, {} of the window's GPU time", human_duration(finding.cost()), human_percent(share));
+        fmt::format(": {} {}, {} of the window's GPU time", report::is_unknown_time(finding) ? "unknown for" : "costs",
+                    human_duration(finding.cost()), human_percent(share));
   text += ".";
   if (!finding.advice.empty()) text += fmt::format(" Try: {}.", finding.advice);
   std::size_t used = 0;

@@ -119,8 +119,8 @@ void add_failing_for_a_time(const Study& study, const Timeline& timeline, const 
                             when(failed, false, timeline)),
         .next =
             all_have.empty()
-                ? "no parameter and no worker sets them apart: something else failed then, such as the disk, "
-                  "memory, another user's job or a driver; look at the logs of that time"
+                ? "no parameter and no worker alone sets them apart: perhaps something else failed then, such as the "
+                  "disk, memory, another user's job or a driver; look at the logs of that time"
                 : fmt::format("all of them have {}, which hardly another has; look at the logs of that time", all_have),
         .trials = group->trials}});
 }

@@ -108,7 +108,7 @@ TEST(Failures, ThatLieTogetherInTimeSayWhenAndWhatTheyShare) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->text,
             "45 of 45 trials from trial 25 to trial 69 failed, from 11:10:50 to 11:18:20 by the storage's clock");
-  EXPECT_NE(found->next.find("no parameter and no worker sets them apart"), std::string::npos) << found->next;
+  EXPECT_NE(found->next.find("no parameter and no worker alone sets them apart"), std::string::npos) << found->next;
   EXPECT_EQ(found->trials.size(), 20U);
   EXPECT_EQ(found->trials.back(), 69);
   for (const bool worker : {true, false}) {

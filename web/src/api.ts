@@ -119,6 +119,7 @@ export interface Finding {
   title: string;
   device_seconds: number;
   share: number;
+  claims?: { account: string }[];
   confidence: string;
   evidence: string[];
   told_apart_from?: string[];

@@ -38,6 +38,12 @@ export function numbersOf(findings: Finding[]): string[] {
   });
 }
 
+/** All that it claims is time that no reading covers: that costs nothing that is known. */
+function isUnknown(finding: Finding): boolean {
+  const claims = finding.claims ?? [];
+  return claims.length > 0 && claims.every((claim) => claim.account === "unobserved");
+}
+
 export function Findings({ findings }: { findings: Finding[] }) {
   if (findings.length === 0) return <p>No finding in this window.</p>;
   const numbers = numbersOf(findings);
@@ -49,12 +55,18 @@ export function Findings({ findings }: { findings: Finding[] }) {
             <span>
               {numbers[i]}. {finding.title}
             </span>
-            {finding.device_seconds > 0 && <span class="cost">costs {duration(finding.device_seconds * 1e9)}</span>}
+            {finding.device_seconds > 0 && (
+              <span class="cost">
+                {isUnknown(finding)
+                  ? `${duration(finding.device_seconds * 1e9)} unknown`
+                  : `costs ${duration(finding.device_seconds * 1e9)}`}
+              </span>
+            )}
           </h3>
           <Points
             points={[
               [
-                "Costs",
+                isUnknown(finding) ? "Unknown" : "Costs",
                 finding.device_seconds > 0
                   ? `${share(finding.share, 1)} of the time${finding.part_of ? "; counted in the larger finding, too" : ""}`
                   : "",
