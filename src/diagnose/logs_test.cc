@@ -175,7 +175,7 @@ TEST(Logs, WhereMemoryIsFullNoLargerBatchIsPromised) {
     return everything(explain(log_of_gpus({[=](double) { return LogRow{0.5, 0.4, 350, memory}; }}, 120)));
   };
   EXPECT_THAT(says(20e9), HasSubstr("a batch k times larger gains at most"));
-  EXPECT_THAT(says(50e9), HasSubstr("a larger batch fits only if the job keeps more memory than it needs"));
+  EXPECT_THAT(says(50e9), HasSubstr("memory is nearly full, unless the job keeps more of it than it needs"));
   EXPECT_THAT(says(50e9), Not(HasSubstr("a batch k times larger")));
 }
 

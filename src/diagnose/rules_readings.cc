@@ -47,7 +47,7 @@ bool larger_batch_may_fit(const Analysis& a) {
 }
 
 std::string batch_sentence(const Analysis& a, double by_utilisation) {
-  if (!larger_batch_may_fit(a)) return "; a larger batch fits only if the job keeps more memory than it needs";
+  if (!larger_batch_may_fit(a)) return "; memory is nearly full, unless the job keeps more of it than it needs";
   return fmt::format("; a batch k times larger gains at most min(k, {}), if the batch is the cause",
                      human_factor(by_utilisation));
 }

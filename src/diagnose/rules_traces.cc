@@ -411,7 +411,7 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
 void name_the_trace(const Analysis& a, Finding& finding) {
   if (!is_profiled(a) || !(finding.tiers.has("N") || finding.tiers.has("P"))) return;
   finding.tiers = finding.tiers.has("X") ? "XC" : "C";
-  finding.would_overturn = kOtherSteps;
+  if (finding.cause != Cause::kRecordingLosses) finding.would_overturn = kOtherSteps;
 }
 
 std::vector<Finding> exposed_communication(const Analysis& a) {

@@ -7,6 +7,7 @@
 #include "analyze/testing_profile.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
+#include "model/losses.h"
 
 namespace headroom {
 namespace {
@@ -166,8 +167,11 @@ TEST(Traces, WhatPythonFunctionsSayIsSaidByTheTrace) {
       .device = {{0, {"kernel"}}, {20, {}}, {80, {"kernel"}}},
       .thread = {{0, {"cudaLaunchKernel"}}, {1, {"validate (train.py:7)"}}, {79, {"cudaLaunchKernel"}}},
       .kernels = 1};
-  const Explanation e = explain(profile.build());
-  ASSERT_FALSE(e.findings.empty());
+  Recording recording = profile.build();
+  recording.losses = {make_loss(LossKind::kUnreadableEvent, 1, "first: an event without a time")};
+  const Explanation e = explain(recording);
+  ASSERT_GE(e.findings.size(), 2u);
+  EXPECT_EQ(find(e, Cause::kRecordingLosses)->would_overturn.find("other steps"), std::string::npos);
   for (const Finding& finding : e.findings) {
     EXPECT_TRUE(finding.tiers.has("C") && !finding.tiers.has("N")) << finding.title;
     for (const std::string& line : finding.evidence) EXPECT_EQ(line.find("stacks"), std::string::npos) << line;
