@@ -127,6 +127,13 @@ class NamedReader final : public Reader {
   std::function<void()> on_read_;
 };
 
+// With rows of its own: two threads do not write into one source, whose rows come in order of time.
+Result<OpenSource> named(std::string key, std::function<void()> on_read) {
+  OpenSource source;
+  source.readers.push_back(std::make_unique<NamedReader>(std::move(key), std::move(on_read)));
+  return source;
+}
+
 // A session over a recording in memory; everything it needs outlives threads that are left behind.
 struct SessionTest : testing::Test {
   struct World {
@@ -296,11 +303,6 @@ TEST_F(SessionTest, ASourceWithAThreadOfItsOwnIsNotHeldByASlowOne) {
   Barrier go_on;
   options.make_clock = [&] { return Result<std::unique_ptr<SampleClock>>(std::make_unique<ManualTime::Clock>(time)); };
   options.interval = kSecond;
-  const auto named = [](std::string key, std::function<void()> on_read) -> Result<OpenSource> {
-    OpenSource source;
-    source.readers.push_back(std::make_unique<NamedReader>(std::move(key), std::move(on_read)));
-    return source;
-  };
   options.source('P').open = [&] {
     return named("slow", [&] {
       slow.add();
@@ -339,7 +341,7 @@ TEST_F(SessionTest, AThreadThatHangsInItsOwnSourceIsLeftBehind) {
   EvidenceSource own{.tier = 'Y', .name = "the stacks", .where = ReadOn::kOwnThread};
   const auto asked = std::make_shared<Barrier>();
   own.open = [w = world, asked] {
-    return opened([w, asked] {
+    return named("stacks", [w, asked] {
       asked->open();
       w->go_on.wait();
     });
