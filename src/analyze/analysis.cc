@@ -453,8 +453,10 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   for_peers(a.peer_waits, stacks);
   a.families = families_of(stacks);
   a.precision = stacks::precision_seen(recording.texts);
-  for (const stacks::StackKind& kind : stacks.kinds)
+  for (const stacks::StackKind& kind : stacks.kinds) {
     if (kind.for_child) a.child_waits.insert(kind.where);
+    if (kind.feeds_main) a.feeding.insert(kind.where);
+  }
   a.process_waits = process_waits(stacks);
   DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, families, limits));
   a.devices = std::move(times.devices);

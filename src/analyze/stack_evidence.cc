@@ -43,6 +43,8 @@ class Kinds {
     return known != kNone ? known : make(list);
   }
 
+  [[nodiscard]] bool waits_for_result(ListId list) { return view_.kinds[of(list)].for_result; }
+
   // What stands for one of these, of which it is not known which.
   ListId one_of(std::vector<ListId> lists) {
     std::map<std::string, const stacks::StackKind*> by_place;
@@ -68,6 +70,30 @@ class Kinds {
     view_.busy_of_list.push_back(kind.busy);
     view_.line_of_list.push_back(0);
     view_.several.push_back(std::move(lists));
+    add(known->second, std::move(kind));
+    return known->second;
+  }
+
+  // What stands for one of these, or for several, at which another thread is while the main one waits for what it
+  // makes, at `wait`: a part of the same, such as validation, and where nothing tells of what, the input.
+  ListId feeding(ListId list, std::uint32_t wait) {
+    stacks::StackKind kind = view_.kinds[of(list)];
+    const Account account = stacks::info(kind.family).account;
+    if (kind.file.empty() || (account != Account::kUnexplained && account != Account::kInput)) return list;
+    const auto [known, is_new] = feeding_.try_emplace(
+        std::pair(list, wait), static_cast<ListId>(recording_.lists.size() + view_.several.size()));
+    if (!is_new) return known->second;
+    const stacks::StackKind& waits = view_.kinds[wait];
+    if (account == Account::kUnexplained)
+      kind.family = stacks::only_waits(waits.family) ? Family::kLoaderFetch : waits.family;
+    kind.busy = waits.busy;
+    kind.feeds_main = true;
+    const std::int32_t line = view_.line_of_list[list];
+    view_.kind_of_list.push_back(kNone);
+    view_.busy_of_list.push_back(kind.busy);
+    view_.line_of_list.push_back(line);
+    view_.several.push_back(list < recording_.lists.size() ? std::vector{list}
+                                                           : view_.several[list - recording_.lists.size()]);
     add(known->second, std::move(kind));
     return known->second;
   }
@@ -127,7 +153,7 @@ class Kinds {
   std::uint32_t add(ListId list, stacks::StackKind kind) {
     const auto [same, is_new] =
         numbers_.try_emplace(std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits,
-                                        kind.of_processes, kind.for_child),
+                                        kind.of_processes, kind.for_child, kind.for_result, kind.feeds_main),
                              view_.kinds.size());
     if (is_new) view_.kinds.push_back(std::move(kind));
     return view_.kind_of_list[list] = static_cast<std::uint32_t>(same->second);
@@ -138,8 +164,10 @@ class Kinds {
   StackView& view_;
   bool lines_ran_ = false;  // the lines of frames are those that ran
   std::vector<stacks::Frame> frames_;
-  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool>, std::size_t> numbers_;
+  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool, bool, bool>, std::size_t>
+      numbers_;
   std::map<std::vector<ListId>, ListId> several_;
+  std::map<std::pair<ListId, std::uint32_t>, ListId> feeding_;
 };
 
 // What a look at a thread tells, in order. Who waits for another process does not wait for a thread that sleeps in code
@@ -168,12 +196,15 @@ class Chosen {
       looks_.push_back(one.look);
       first_ = one.tells;
       alike_.assign(1, one.look.list);
+      main_waits_.reset();
     } else if (first_ == kMainIsAtIt && one.tells >= kOtherIsAtIt) {
       beside_.resize(looks_.size());
       if (beside_.back().kind == BesideMain::kNobody)
         beside_.back() = {kinds_.of(one.look.list), one.tells == kOtherHasInterpreter};
     } else if (first_ == kOtherIsAtIt && one.tells == kOtherIsAtIt) {
       alike_.push_back(one.look.list);
+    } else if (one.tells == kMainWaits && first_ >= kOtherIsAtIt) {
+      main_waits_ = one.look.list;
     }
   }
   [[nodiscard]] ProcessLooks take() {
@@ -187,6 +218,7 @@ class Chosen {
     if (looks_.empty()) return;
     ListId& list = looks_.back().list;
     if (alike_.size() > 1) list = kinds_.one_of(alike_);
+    if (main_waits_ && kinds_.waits_for_result(*main_waits_)) list = kinds_.feeding(list, kinds_.of(*main_waits_));
     if (list >= counts_.size()) counts_.resize(list + 1);
     ++counts_[list];
   }
@@ -197,6 +229,7 @@ class Chosen {
   std::vector<BesideMain> beside_;
   std::vector<ListId> alike_;  // of the last instant: threads that tell as much as its first
   int first_ = 0;              // what that tells
+  std::optional<ListId> main_waits_;
 };
 
 // Counts the looks of the only thread of a process, by list. False, and none counted: they are not one for each

@@ -294,7 +294,14 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     std::erase_if(e.findings, [](const Finding& finding) { return !is_plain_fact(finding); });
   e.path = options.path;
   e.too_few = too_few;
-  e.headline = diagnose::headline(a, e.findings);
+  const bool ended = std::any_of(recording.events.begin(), recording.events.end(),
+                                 [](const Event& event) { return is<events::JobEnd>(event); });
+  const bool runs = a.goes_on && !ended && window.end >= recording.meta.end;
+  const bool to_the_end = !runs && window.end >= recording.meta.end;  // a job's last words are read when it has ended
+  if (!a.job.batch.present)                                           // of which each task is somewhere else
+    e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
+                             runs ? Ends::kRuns : Ends::kEnded);
+  e.headline = diagnose::headline(a, e.findings, e.progress);
   if (!too_few) e.bound = diagnose::bound_of(a);
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);
@@ -310,13 +317,6 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   choose_phases(a);
   e.work = std::move(a.work);
   e.said = std::move(a.said);
-  const bool ended = std::any_of(recording.events.begin(), recording.events.end(),
-                                 [](const Event& event) { return is<events::JobEnd>(event); });
-  const bool runs = a.goes_on && !ended && window.end >= recording.meta.end;
-  const bool to_the_end = !runs && window.end >= recording.meta.end;  // a job's last words are read when it has ended
-  if (!a.job.batch.present)                                           // of which each task is somewhere else
-    e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
-                             runs ? Ends::kRuns : Ends::kEnded);
   e.meta = std::move(a.meta);
   e.ledger = std::move(a.ledger);
   e.devices = std::move(a.stats);

@@ -78,6 +78,19 @@ TEST(FirstHour, WhatIsWrittenMayBeOutput) {
   EXPECT_THAT(e.headline, Not(HasSubstr("checkpoint")));
 }
 
+// Encoding what is written may take the time, and the storage none of it.
+TEST(FirstHour, WhatIsWrittenMayTakeTheTimeToMake) {
+  const auto first = [](double main_cpu) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.25; });
+    builder.process(7, 1, 0, 60, main_cpu, true, {cell(Metric::kWriteBytes, 200'000'000)}).context(7, 0, 0, 60);
+    builder.stacks(7, 0, 60, {"report (/u/train.py:4)"});
+    return explain(builder.build()).findings.front();
+  };
+  EXPECT_THAT(first(0.9).title, HasSubstr("while the main thread makes what the job writes to storage: report"));
+  EXPECT_THAT(first(0.05).title, HasSubstr("while the job writes to storage: report"));
+}
+
 TEST(FirstHour, AReadingBeforeAShortJobBeganIsNotItsMemory) {
   RecordingBuilder builder(1);
   builder

@@ -437,11 +437,18 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   return text;
 }
 
+// ", in epoch 5 of 8"
+std::string where_it_failed(const std::optional<Progress>& progress) {
+  if (!progress || !progress->epoch) return "";
+  const auto& epoch = *progress->epoch;
+  return fmt::format(", {} epoch {} of {}", epoch.done ? "after" : "in", epoch.number, epoch.of);
+}
+
 // Who asks about a job that failed wants to know that first.
-std::string failed_words(const Analysis& a) {
+std::string failed_words(const Analysis& a, const std::optional<Progress>& progress) {
   const int code = a.meta.exit_code.value_or(0);
   if (a.job.batch.present || a.goes_on || a.window.end < a.meta.end || code == 0) return "";
-  const std::string after = human_duration(a.ledger.span());
+  const std::string after = human_duration(a.ledger.span()) + where_it_failed(progress);
   if (const auto signal = a.signal(); signal && !a.returned)
     return fmt::format("Signal {} ended the job after {}. ", *signal, after);
   return fmt::format("The job failed after {}: exit code {}{}. ", after, code,
@@ -450,8 +457,8 @@ std::string failed_words(const Analysis& a) {
 
 }  // namespace
 
-std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
-  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a) + what_happened(a, findings);
+std::string headline(const Analysis& a, const std::vector<Finding>& findings, const std::optional<Progress>& progress) {
+  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a, progress) + what_happened(a, findings);
 }
 
 }  // namespace headroom::diagnose

@@ -109,6 +109,17 @@ TEST(Headline, OfAJobThatFailedSaysSoFirst) {
   EXPECT_EQ(headline(0, 0, "ValueError: caught").find("The job failed"), std::string::npos);
 }
 
+TEST(Headline, OfAJobThatFailedSaysInWhichEpoch) {
+  RecordingBuilder builder(10);
+  builder.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 10, 0.5).context(100, 0, 0, 10, 0.9);
+  builder.meta().exit_code = 1;
+  Recording recording = builder.build();
+  recording.events.push_back(
+      to_event(events::Progress{.unit = "epoch", .number = 5, .of = 8, .state = "within"}, recording.meta.start, 0));
+  recording.events.push_back(to_event(events::JobEnd{.exit_code = 1}, recording.meta.end));
+  EXPECT_EQ(explain(recording).headline.find("The job failed after 10.0 s, in epoch 5 of 8: exit code 1. "), 0U);
+}
+
 TEST(Health, WhatMovesNoMoreHangs) {
   RecordingBuilder recording(600);
   recording.gpu(0, [](double t) { return t < 200 ? 0.9 : 0.0; })

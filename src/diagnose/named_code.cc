@@ -78,6 +78,14 @@ bool holds(const Analysis& a, SourceId process, std::size_t device) {
   });
 }
 
+bool fed_by_threads(const Analysis& a, const Claims& claims) {
+  Nanos fed = 0;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.where >= 0 && a.feeding.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
+      fed += piece.end - piece.begin;
+  return static_cast<double>(fed) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
+}
+
 namespace {
 
 // Of processes that wait for one of them, the time of the GPU of that one: what the others wait for is there.
@@ -101,6 +109,7 @@ Claims of_the_busiest(const Analysis& a, const Claims& claims) {
 std::string beside(const Analysis& a, Finding& finding) {
   if (a.one_python_thread_each && finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
   const Account account = main_account(finding.claims);
+  if (account == Account::kInput && fed_by_threads(a, finding.claims)) return "";  // that thread is named already
   const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(),
                                  [&](const ThreadCode& other) { return other.account == account; });
   if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";

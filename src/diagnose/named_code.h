@@ -30,6 +30,9 @@ struct NamedCode {
 // What the claimed time went to, most first; empty where nothing names it.
 [[nodiscard]] std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims);
 
+// Whether most of it is that of threads that make what the main thread waits for.
+[[nodiscard]] bool fed_by_threads(const Analysis& a, const Claims& claims);
+
 // What the loader's workers were at in the claimed time, by their stacks, the most first; and in which share of these
 // they did not wait for something to do.
 struct WorkersAt {

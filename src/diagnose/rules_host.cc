@@ -73,6 +73,23 @@ bool say_the_process(const Analysis& a, const HostSummary& s, Finding& finding) 
   return true;
 }
 
+// Its stacks are in a sleep that the user's own code calls: no call of CUDA waits so. True if so.
+bool say_the_timer(const Analysis& a, Finding& finding) {
+  Nanos asleep = 0;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (piece.where < 0) continue;
+    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.families.end() && known->second == stacks::Family::kSleep) asleep += piece.end - piece.begin;
+  }
+  if (static_cast<double>(asleep) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost())) return false;
+  std::erase_if(finding.candidates,
+                [](Cause cause) { return cause == Cause::kSyncPoints || cause == Cause::kPageableCopies; });
+  finding.advice =
+      "if it looks there again and again for something: look more often, or wait for that itself (a pipe, a lock, a "
+      "file event); else sleep less, or beside the kernels";
+  return true;
+}
+
 // Whether its waits for a core take most of the claimed time, and more than it ran. Where little is claimed they may be
 // those behind its waits for kernels; one that spins wants its core while kernels run, too.
 bool wants_a_core(const Analysis& a, const HostSummary& s, const Claims& claims) {
@@ -166,7 +183,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       : asleep   ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
                  : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   if (hardly(a, main + s.owner_threads, finding.claims)) {
-    if (!say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
+    if (!say_the_timer(a, finding) && !say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
     name_the_neighbour(a, finding);
   }
   finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
@@ -381,10 +398,22 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
   finding.evidence.push_back(owner_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
   claim_waits_beside(a, parts.beside_checkpoint, finding);
+  const bool spins = std::any_of(finding.claims.begin(), finding.claims.end(),
+                                 [&](const ClaimedPiece& piece) { return a.devices[piece.device].spins; });
+  const bool makes = !spins && !code_in(a, finding.claims).empty() &&
+                     s.owner_cpu >= a.limits[Threshold::kCovers] * part_claimed(finding.claims);
   finding.would_overturn = saves ? "run once without checkpoints: if the gap stays, this is wrong"
                                  : "run once without checkpoints and output: if the gap stays, this is wrong";
   finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"
                          : "write less, less often or from a thread, first to local disk";
+  if (makes && !saves) {
+    finding.title = "The GPU waits while the main thread makes what the job writes to storage";
+    finding.evidence.push_back(
+        "its main thread ran on a core for as long as this time, or longer: making those bytes takes it, and hardly "
+        "the storage");
+    finding.would_overturn = "write the same to /dev/null once: if the gap goes, this is wrong";
+    finding.advice = "write only what is new each time, less often, in a cheaper format, or from another process";
+  }
   gains_at_most(a, finding, "if the GPU did not wait for writing at all", true);
   return only(std::move(finding));
 }

@@ -56,6 +56,19 @@ void wait_for_storage(Finding& finding) {
   finding.would_overturn = "read the same files a second time, from memory: if it is as slow, storage is not the cause";
 }
 
+void wait_for_a_connection(const Analysis& a, const HostSummary& s, Finding& finding) {
+  wait_for_storage(finding);
+  finding.title = "The GPU waits for data that comes over a connection";
+  finding.would_overturn =
+      "fetch one sample by hand from the same address while the job stands still: if it comes at once, this is wrong";
+  const auto host = host_time(a.host);
+  if (!host || !workers_sleep(*host)) return;
+  finding.advice = fmt::format(
+      "more requests at a time: more workers than the {} (waiting themselves, they need hardly a core), or several in "
+      "flight in each; or copy the data to a local disk, or pack small files into larger ones",
+      s.helpers);
+}
+
 // Without worker processes: the process on the GPU reads its data itself.
 void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork]) {
@@ -102,6 +115,25 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
   finding.cause.reset();
   finding.candidates = {Cause::kSlowStorage, Cause::kInputInMainProcess};
   if (!blocked) std::reverse(finding.candidates.begin(), finding.candidates.end());
+}
+
+void waits_for_threads(const Analysis& a, const HostSummary& s, Finding& finding) {
+  finding.title = "The GPU waits for data that another thread of the training process prepares";
+  finding.evidence.insert(finding.evidence.begin(),
+                          "there the main thread waits in a queue, or for a result, until that thread has it");
+  finding.would_overturn = "train on one cached batch: if the step time stays the same, the input is not the cause";
+  if (s.owner_threads >= a.limits[Threshold::kCovers] * part_claimed(finding.claims)) {
+    finding.cause = Cause::kInputTooFewWorkers;
+    finding.advice =
+        "prepare it in several processes (num_workers, multiprocessing), or make that code cheaper: threads take turns "
+        "at Python code, as they share one interpreter (GIL)";
+    return;
+  }
+  finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
+  finding.evidence.push_back(
+      fmt::format("that thread sleeps or waits itself for most of it: all other threads used {} cores",
+                  human_figure(s.owner_threads, 2)));
+  finding.advice = "let more threads wait at a time, or read further ahead; or make what that thread waits for faster";
 }
 
 // Whether some helper lives as long as the work, or takes the place of one that ended: a worker, not a program that is
@@ -257,15 +289,20 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   append(finding.evidence, cores_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
   bool ends = false;
-  if (s.helpers == 0) {
+  const bool by_processes = s.helpers > 0 && s.owner_threads < a.limits[Threshold::kOtherThreads];
+  if (fed_by_threads(a, finding.claims) && !by_processes) {
+    waits_for_threads(a, s, finding);
+  } else if (s.helpers == 0) {
     reads_itself(a, s, finding);
     may_be_prepared_anew(a, finding);
   } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a, parts, finding.claims)) {
     runs_programs(a, finding, loader.starved);
     ends = true;  // the last one may run after the last kernel
   } else if (loader.storage || loader.network) {
-    wait_for_storage(finding);
-    if (!loader.storage) finding.title = "The GPU waits for data that comes over a connection";
+    if (loader.storage)
+      wait_for_storage(finding);
+    else
+      wait_for_a_connection(a, s, finding);
     finding.told_apart_from = {"too few cores: the workers slept, they did not wait for one"};
     if (s.helper_delay + s.owner_delay >= a.limits[Threshold::kHelpersStarved] / 2) finding.told_apart_from.clear();
   } else if (loader.starved) {

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -108,6 +110,19 @@ std::string later_imports(const Analysis& a, const Claims& claims) {
   return seen(a, claims) && !a.material(imports) ? "" : "; import late";
 }
 
+// What most of it was at, where the same code keeps the GPU waiting after the first kernel, too.
+std::optional<NamedCode> costs_later(const Analysis& a, const Claims& claims) {
+  const std::vector<NamedCode> code = code_in(a, claims);
+  if (code.empty() || code[0].share < a.limits[Threshold::kMajority]) return std::nullopt;
+  Nanos later = 0;
+  for (const DeviceTime& device : a.devices)
+    for (const Slice& slice : device.slices)
+      if (slice.where == code[0].where && slice.account != Account::kStartup && !is_busy(slice.account))
+        later += slice.end - slice.begin;
+  if (!a.material(later)) return std::nullopt;
+  return code[0];
+}
+
 Finding about(const Analysis& a, Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -141,6 +156,8 @@ Finding about(const Analysis& a, Claims claims) {
       "run it twice in a row: what the second start saves was reading from disk or filling caches; the rest is work, "
       "or waits";
   finding.advice = kKeepWarm + later_imports(a, finding.claims);
+  if (const auto code = costs_later(a, finding.claims))
+    finding.advice = fmt::format("change {} first: it costs later, too", code->spot());
   if (a.material(later)) {
     finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::Ge;
 using ::testing::HasSubstr;
@@ -466,6 +467,66 @@ TEST(StackFindings, OfTwoThreadsAtSomethingNeitherIsNamedAlone) {
     EXPECT_THAT(title(0.6, fetch_first), EndsWith(": fetch (train.py) or monitor (train.py)"));
     EXPECT_THAT(title(1, fetch_first), EndsWith(": monitor (train.py)"));
   }
+}
+
+// What comes through a queue of threads, or as a result, from a thread that is at work is input.
+TEST(StackFindings, AThreadThatFeedsTheMainOneIsItsLoader) {
+  const auto first = [](const std::string& wait, double threads_cpu) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.4; }).sleeping_in(WaitChannel::kFutex, threads_cpu);
+    builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.4, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.4, i + 1, {"train (/u/train.py:1)", wait});
+    }
+    builder.stacks(7, 0, 60, {"run (/u/data.py:1)", "decode (/u/data.py:9)"}, 8, threads_cpu > 0.5);
+    return explain(builder.build()).findings.front();
+  };
+  for (const char* wait : {"Queue.get (/usr/lib/python3.11/queue.py:1)",
+                           "Future.result (/usr/lib/python3.11/concurrent/futures/_base.py:1)",
+                           "IMapIterator.next (/usr/lib/python3.11/multiprocessing/pool.py:1)"}) {
+    const Finding computes = first(wait, 1);
+    EXPECT_EQ(computes.title,
+              "The GPU waits for data that another thread of the training process prepares: decode (data.py)");
+    EXPECT_EQ(computes.cause, Cause::kInputTooFewWorkers) << wait;
+    EXPECT_NEAR(seconds(computes.cost()), 36, 2);
+    const Finding sleeps = first(wait, 0.05);
+    EXPECT_THAT(sleeps.candidates, ElementsAre(Cause::kSlowStorage, Cause::kInputTooFewWorkers));
+    EXPECT_THAT(sleeps.advice, HasSubstr("more threads"));
+  }
+  EXPECT_THAT(first("Condition.wait (/usr/lib/python3.11/threading.py:1)", 1).title, Not(HasSubstr("waits for data")));
+}
+
+TEST(StackFindings, ASleepOfOnesOwnIsNoCallOfCuda) {
+  const auto first = [](const std::string& call) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double t) { return std::fmod(t, 4) < 2 ? 1.0 : 0.0; });
+    builder.sleeping_in(WaitChannel::kSleep).process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; i += 4) {
+      builder.stacks(7, i, i + 2, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 2, i + 4, {"train (/u/train.py:1)", "until_there (/u/train.py:9)", call});
+    }
+    return explain(builder.build()).findings.front();
+  };
+  const Finding sleeps = first("time.sleep() (/u/train.py:11)");
+  EXPECT_THAT(sleeps.title, HasSubstr("sleeps or waits itself: until_there (train.py)"));
+  EXPECT_THAT(sleeps.advice, HasSubstr("look more often"));
+  EXPECT_THAT(sleeps.candidates, Not(Contains(Cause::kSyncPoints)));
+  const Finding other = first("ask() (/u/train.py:11)");
+  EXPECT_THAT(other.advice, Not(HasSubstr("look more often")));
+  EXPECT_THAT(other.candidates, Contains(Cause::kSyncPoints));
+}
+
+TEST(StackFindings, StartUpThatIsAtCodeWhichCostsLaterIsNoLoading) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return t > 6 && std::fmod(t, 4) < 2 ? 1.0 : 0.0; });
+  builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0.5, 60).stacks(7, 0, 60, {"until_there (/u/train.py:9)"});
+  const Explanation e = explain(builder.build());
+  const auto startup = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+    return !finding.claims.empty() && finding.claims.front().account == Account::kStartup;
+  });
+  ASSERT_NE(startup, e.findings.end());
+  EXPECT_EQ(startup->advice, "change until_there (train.py) first: it costs later, too");
 }
 
 TEST(StackFindings, ALockThatAnotherThreadHasIsSaid) {

@@ -276,6 +276,7 @@ class Maker {
     int workers = known.workers.value_or(4);
     std::string limit;
     const bool asleep = loading_sleeps(e_, model_, made.change.finding);  // then cores are not what limits workers
+    if (option.id == "more_requests" && !(asleep && model_.workers > 0)) return false;  // what is full takes no more
     const double most = model_.cores ? std::ceil(*cores_then(model_, made.change) / model_.cores_each) : 0;
     const bool ran = request_.probe && varied(*request_.probe) == Varied::kWorkers;  // then it is known what that gives
     if (model_.cores && !asleep && !ran && workers > most) {
@@ -509,7 +510,8 @@ class Maker {
 
   void asked_about() {
     if (request_.batch) ask(Cause::kBatchTooSmall, "larger_batch");
-    if (request_.workers && !has_asked("start_loader_workers")) ask(Cause::kInputTooFewWorkers, "more_loader_workers");
+    if (request_.workers && !has_asked("start_loader_workers") && !has_asked("more_requests"))
+      ask(Cause::kInputTooFewWorkers, "more_loader_workers");
     if (request_.tasks) ask(Cause::kUnderPacking, "more_tasks_per_gpu");
   }
   bool has_asked(std::string_view id) {
@@ -531,6 +533,8 @@ class Maker {
         if (!e_.findings[i].claims.empty() && e_.findings[i].claims.front().account == Account::kUnexplained &&
             e_.findings[i].gain)
           index = i;
+    for (std::size_t i = 0; i < model_.findings.size() && !index && fix.mechanism == Mechanism::kLoads; ++i)
+      if (model_.findings[i].input) index = i;
     const std::size_t before = made_.size();
     add(fix, index, 1.0 / 4, true);
     if (made_.size() == before || index) return;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "model/places.h"
 
@@ -11,12 +12,30 @@ namespace headroom::planning {
 
 namespace {
 
-// Whether the same place has time of other findings, so that its change would gain more than this one's bound allows.
-bool costs_elsewhere(const Explanation& e, std::size_t index, std::int32_t place) {
+Nanos time_at(const Finding& finding, std::int32_t place) {
+  Nanos there = 0;
+  for (const ClaimedPiece& piece : finding.claims)
+    if (piece.where == place) there += piece.end - piece.begin;
+  return there;
+}
+
+// Other findings most of whose time is of the same place: the change ends them as well.
+std::vector<std::size_t> others_of(const Explanation& e, std::size_t index, std::int32_t place) {
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < std::min<std::size_t>(64, e.findings.size()); ++i)
+    if (i != index && !e.findings[i].part_of && e.findings[i].gain &&
+        2 * time_at(e.findings[i], place) > e.findings[i].cost())
+      others.push_back(i);
+  return others;
+}
+
+// Whether the same place has time of still others, so that its change would gain more than these bounds allow.
+bool costs_elsewhere(const Explanation& e, std::size_t index, std::int32_t place,
+                     const std::vector<std::size_t>& others) {
   Nanos elsewhere = 0;
   for (std::size_t i = 0; i < e.findings.size(); ++i)
-    for (const ClaimedPiece& piece : e.findings[i].claims)
-      if (i != index && piece.where == place) elsewhere += piece.end - piece.begin;
+    if (i != index && std::find(others.begin(), others.end(), i) == others.end())
+      elsewhere += time_at(e.findings[i], place);
   const Finding& finding = e.findings[index];
   const double allowed = seconds(e.ledger.span()) * (1 - 1 / finding.gain->high) - seconds(finding.cost());
   constexpr double kRounding = 0.01;  // of the time
@@ -31,7 +50,8 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   Nanos there = 0;
   for (const ClaimedPiece& piece : finding.claims)
     if (piece.account == Account::kHostCode && piece.where == *finding.code) there += piece.end - piece.begin;
-  if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code)) return std::nullopt;
+  const std::vector<std::size_t> others = others_of(e, index, *finding.code);
+  if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code, others)) return std::nullopt;
   Candidate made;
   Option& option = made.option;
   option.id = "named_code";
@@ -52,6 +72,10 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   made.change = Change{.mechanism = Mechanism::kRemoves,
                        .finding = index,
                        .share = static_cast<double>(there) / static_cast<double>(finding.cost())};
+  for (const std::size_t other : others) {
+    made.change.also |= std::uint64_t{1} << other;
+    option.gain.condition += fmt::format("; in finding {} as well", other + 1);
+  }
   made.flipped = finding.would_overturn;
   return made;
 }

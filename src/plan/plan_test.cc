@@ -88,6 +88,29 @@ TEST(Plan, CoresCarryMoreWorkersThatUseAPartOfOneEach) {
   EXPECT_EQ(option(plan(explain(loader_bound(0.3, 2, 1.9, 2, 0.7))), "more_loader_workers"), nullptr);
 }
 
+// They need hardly a core while they wait, and the store may answer more of them.
+TEST(Plan, WorkersThatWaitForAConnectionMayAskForMoreAtATime) {
+  RecordingBuilder recording(100, 0.5);
+  recording.gpu(0, [](double t) { return t < 1 ? 0.0 : 0.3; }).machine(2, 0.1).sleeping_in(WaitChannel::kSocket);
+  recording.process(100, 1, 0, 100, 0.02);
+  for (int i = 0; i < 3; ++i) recording.process(101 + i, 100, 0.5, 100, 0.02);
+  recording.context(100, 0, 0.5, 100, 0.3);
+  const Explanation e = explain(recording.build());
+  EXPECT_EQ(e.findings.at(0).title, "The GPU waits for data that comes over a connection");
+  EXPECT_THAT(e.findings.at(0).advice, ::testing::StartsWith("more requests at a time: more workers than the 3 "));
+  PlanRequest request;
+  for (const std::optional<int> asked : {std::optional<int>(), std::optional(16)}) {
+    request.workers = asked;
+    const Plan p = plan(e, request);
+    const Option* more = option(p, "more_requests");
+    ASSERT_NE(more, nullptr);
+    EXPECT_GT(more->gain.high, 3) << "0.3 of each second have kernels";
+    EXPECT_EQ(option(p, "more_loader_workers"), nullptr) << "it would be the same";
+  }
+  EXPECT_THAT(option(plan(e, request), "more_requests")->apply, ::testing::HasSubstr("16"));
+  EXPECT_EQ(option(plan(explain(loader_bound(0.3, 12, 2))), "more_requests"), nullptr);
+}
+
 TEST(Plan, NoWorkersAreAdvisedThatTheCoresDoNotCarry) {
   const Explanation e = explain(loader_bound(0.3, 2, 2));
   const Plan p = plan(e);
@@ -343,7 +366,14 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   Explanation twice = sleeping_in(0.9);
   twice.findings.push_back(twice.findings[0]);
   for (ClaimedPiece& piece : twice.findings[1].claims) piece.begin += 5 * kSecond, piece.end += 5 * kSecond;
-  EXPECT_EQ(option(plan(twice), "named_code"), nullptr) << "its change would gain more than either bound";
+  const Plan both = plan(twice);
+  code = option(both, "named_code");
+  ASSERT_NE(code, nullptr);
+  EXPECT_THAT(code->gain.condition, ::testing::EndsWith("; in finding 2 as well"));
+  EXPECT_GT(code->gain.high, option(p, "named_code")->gain.high);
+  Explanation partly = twice;
+  std::swap(partly.findings[1].claims[0].where, partly.findings[1].claims[1].where);
+  EXPECT_EQ(option(plan(partly), "named_code"), nullptr) << "its change would gain more than the bound of the first";
   twice.ledger.places = {"send (t.py) called by train (t.py)", "other (t.py)", "send (t.py) called by score (t.py)"};
   for (ClaimedPiece& piece : twice.findings[1].claims) piece.where = 2;
   const Plan apart = plan(twice);

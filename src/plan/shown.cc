@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kShown{{
     {"install_before", "installers were seen at work in that time"},
     {"start_loader_workers", "that code ran in the training process, and cores were idle"},
-    {"more_loader_workers", "its workers hardly rested, and cores were idle"},
+    {"more_loader_workers", "what loads hardly rested, and cores were idle"},
     {"persistent_workers", "workers were seen to be replaced in these pauses"},
     {"validate_less", "what does not run takes no time"},
     {"more_tasks_per_gpu", "kernels, memory and cores of the tasks were measured"},

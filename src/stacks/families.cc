@@ -321,6 +321,7 @@ const std::array kRules{
     FamilyRule{F::kLock, "/multiprocessing/pool.py", "_handle_*"},
     FamilyRule{F::kLock, "/multiprocessing/pool.py", "wait"},
     FamilyRule{F::kLock, "/multiprocessing/pool.py", "get"},
+    FamilyRule{F::kLock, "/multiprocessing/pool.py", "next"},
     FamilyRule{F::kLock, "/threading.py", "acquire"},
 };
 // clang-format on
@@ -428,6 +429,18 @@ bool waits_between_processes(std::span<const Frame> frames) {
   return false;
 }
 
+// Whether the innermost frames, those of the standard library, are at a queue of threads that is empty, or at a result
+// that is not there yet.
+bool waits_for_result(std::span<const Frame> frames) {
+  for (std::size_t i = frames.size(); i-- > 0 && is_library(frames[i]);) {
+    const std::string_view name = short_name(frames[i]), file = frames[i].file;
+    if (file.ends_with("/queue.py") && name == "get") return true;
+    if (file.ends_with("/concurrent/futures/_base.py") && name.starts_with("result")) return true;
+    if (file.ends_with("/multiprocessing/pool.py") && (name == "get" || name == "next")) return true;
+  }
+  return false;
+}
+
 // The user's function nearest to what it called; one that calls itself was called by another.
 std::string caller_of(std::span<const Frame> outside, std::string_view called) {
   for (std::size_t i = outside.size(); i-- > 0;)
@@ -472,8 +485,10 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
   kind.for_child = only_waits(innermost) && joins_a_process(frames);
   kind.of_processes = only_waits(innermost) && waits_between_processes(frames);
+  kind.for_result = only_waits(innermost) && !kind.of_processes && waits_for_result(frames);
   const bool innermost_is_users = users && *users + (is_call(frames.back()) ? 2 : 1) == frames.size();
   kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
+  if (kind.own && kind.family == Family::kNone && short_name(frames.back()) == "sleep()") kind.family = Family::kSleep;
   if (kind.family == Family::kLoaderWait) {
     kind.where = info(kind.family).label;
   } else if (kind.family == Family::kImport) {

@@ -80,6 +80,8 @@ struct StackKind {
   bool own = false;
   bool for_child = false;     // it waits for the end of a process that it has started
   bool of_processes = false;  // what it waits in is between processes: a pipe, a queue or a barrier of multiprocessing
+  bool for_result = false;    // it waits for what another thread makes: in a queue of threads, or for a future
+  bool feeds_main = false;    // another thread, while the main one waits so: set by stack_view()
   // Of a function of the user's: the other one of his that called it, and what the frames outside of it are a part of.
   std::string caller;
   Family outside = Family::kNone;

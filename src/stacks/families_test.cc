@@ -54,6 +54,24 @@ TEST(Frame, OfALibrarysPathAPartIsTheSameEverywhere) {
   EXPECT_EQ(in_library("/home/u/train.py"), "");
 }
 
+TEST(Families, WhatComesFromAThreadIsWaitedForInAQueueOrAResult) {
+  const auto waits = [](const std::string& frame) { return kind_of({kMain, kTrain, frame}).for_result; };
+  EXPECT_TRUE(waits("Queue.get (/usr/lib/python3.11/queue.py:9)"));
+  EXPECT_TRUE(waits("Future.result (/usr/lib/python3.11/concurrent/futures/_base.py:9)"));
+  EXPECT_TRUE(waits("IMapIterator.next (/usr/lib/python3.11/multiprocessing/pool.py:9)"));
+  EXPECT_FALSE(waits("Queue.put (/usr/lib/python3.11/queue.py:9)")) << "what it gives away";
+  EXPECT_FALSE(waits("Queue.get (/usr/lib/python3.11/multiprocessing/queues.py:9)")) << "from a process";
+  EXPECT_FALSE(waits("Condition.wait (/usr/lib/python3.11/threading.py:9)")) << "for anything";
+}
+
+TEST(Families, ASleepOfTheUsersOwnIsKnown) {
+  const auto kind = kind_of({kMain, kTrain, "time.sleep() (/home/u/train.py:31)"});
+  EXPECT_EQ(kind.family, Family::kSleep);
+  EXPECT_TRUE(kind.own && !kind.waits);
+  EXPECT_EQ(kind_of({kMain, "load_sample (/home/u/train.py:3)", "time.sleep() (/home/u/train.py:4)"}).family,
+            Family::kLoaderFetch);
+}
+
 TEST(Families, CodeWithoutANameIsNoFunction) {
   EXPECT_EQ(kind_of({kMain, kTrain, "(other code)"}), (StackKind{Family::kNone, Busy::kUnknown, "train (train.py)"}));
   EXPECT_EQ(kind_of({"...", "forward (" + kDist + "torch/nn/modules/linear.py:9)"}).where, "forward (linear.py)");
