@@ -85,6 +85,16 @@ TEST(BatchRules, NoOrderMakesTheLongestTaskShorterWhateverCameOfIt) {
   EXPECT_THAT(tail->advice, Not(HasSubstr("longest")));
 }
 
+// Stacks and events of a live recording are later than its last reading of a GPU.
+TEST(BatchRules, ATailThatGoesOnIsToldWhateverWasWrittenLast) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; }).queue(0, 0);
+  builder.task("only", 100, {0}, 0, 20, 0, "").meta().stop_reason = "";
+  Recording recording = builder.build();
+  recording.meta.end += kSecond / 3;
+  EXPECT_TRUE(find_single(explain(recording), Cause::kTailImbalance));
+}
+
 TEST(BatchRules, WhereAllWorkWasThrownAwayNoFactorIsNamed) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.9; }).queue(0, 0);

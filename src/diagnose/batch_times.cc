@@ -16,7 +16,8 @@ std::optional<Tail> tail_of(const Analysis& a) {
     if (attempt.devices.empty()) continue;
     any = true;
     from = std::max(from, attempt.begin);
-    end = std::max(end, attempt.end);
+    // Of one that goes on as much as readings cover: other rows may be later than these.
+    end = std::max(end, a.goes_on && attempt.running ? std::min(attempt.end, a.window.end) : attempt.end);
   }
   if (!any || end <= from || from < a.window.begin || end > a.window.end) return std::nullopt;
   Tail tail{end, end, {}, std::vector<Nanos>(a.devices.size(), end)};
