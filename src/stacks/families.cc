@@ -435,7 +435,8 @@ bool waits_for_result(std::span<const Frame> frames) {
   for (std::size_t i = frames.size(); i-- > 0 && is_library(frames[i]);) {
     const std::string_view name = short_name(frames[i]), file = frames[i].file;
     if (file.ends_with("/queue.py") && name == "get") return true;
-    if (file.ends_with("/concurrent/futures/_base.py") && name.starts_with("result")) return true;
+    const bool of_future = name.starts_with("result") || name == "as_completed" || name == "wait";
+    if (file.ends_with("/concurrent/futures/_base.py") && of_future) return true;
     if (file.ends_with("/multiprocessing/pool.py") && (name == "get" || name == "next")) return true;
   }
   return false;

@@ -59,6 +59,9 @@ TEST(Families, WhatComesFromAThreadIsWaitedForInAQueueOrAResult) {
   EXPECT_TRUE(waits("Queue.get (/usr/lib/python3.11/queue.py:9)"));
   EXPECT_TRUE(waits("Future.result (/usr/lib/python3.11/concurrent/futures/_base.py:9)"));
   EXPECT_TRUE(waits("IMapIterator.next (/usr/lib/python3.11/multiprocessing/pool.py:9)"));
+  EXPECT_TRUE(kind_of({kMain, kTrain, "as_completed (/usr/lib/python3.11/concurrent/futures/_base.py:9)",
+                       "Event.wait (/usr/lib/python3.11/threading.py:9)"})
+                  .for_result);
   EXPECT_FALSE(waits("Queue.put (/usr/lib/python3.11/queue.py:9)")) << "what it gives away";
   EXPECT_FALSE(waits("Queue.get (/usr/lib/python3.11/multiprocessing/queues.py:9)")) << "from a process";
   EXPECT_FALSE(waits("Condition.wait (/usr/lib/python3.11/threading.py:9)")) << "for anything";
