@@ -455,7 +455,10 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.precision = stacks::precision_seen(recording.texts);
   for (const stacks::StackKind& kind : stacks.kinds) {
     if (kind.for_child) a.child_waits.insert(kind.where);
-    if (kind.feeds_main) a.feeding.insert(kind.where);
+    if (kind.feeds_main)
+      a.feeding.insert(kind.where);
+    else if (kind.for_thread != stacks::ForThread::kNo)
+      a.thread_waits.insert(kind.where);
   }
   a.process_waits = process_waits(stacks);
   DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, families, limits));
@@ -492,8 +495,12 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.said = said_of(recording, a.window);
   a.ledger = ledger(a.devices, a.window.begin, a.window.end);
   a.ledger.tasks = a.job.batch.tasks;
-  a.ledger.lines = lines_of_places(stacks, a.job, a.devices, times.places, false);
-  a.ledger.lines_of_startup = lines_of_places(stacks, a.job, a.devices, times.places, true);
+  const auto lines_of = [&](LinesOf accounts) {
+    return lines_of_places(stacks, a.job, a.devices, times.places, accounts);
+  };
+  a.ledger.lines = lines_of(LinesOf::kOthers);
+  a.ledger.lines_of_startup = lines_of(LinesOf::kStartup);
+  a.ledger.lines_of_sync = lines_of(LinesOf::kSync);
   a.ledger.places = std::move(times.places);
   const Window readings = readings_of(recording, a.window);
   std::vector<std::vector<Stall>> stalls;

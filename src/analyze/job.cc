@@ -263,11 +263,13 @@ std::vector<Activity> activities_since(const Recording& recording, SourceId proc
     if (waited <= length) activity.run_delay = waited / length;
     if (const auto blocked = grown(io, row)) activity.io_delay = std::min(1.0, *blocked / length);
     activity.unseen_cpu = growth(children, row) / length;
-    if (!read.empty()) activity.read_bytes_per_second = read[row];
-    if (!written.empty()) activity.write_bytes_per_second = written[row];
+    // What a child that was waited for had read and written in all its life is counted here, too.
+    const bool reaped = growth(children, row) > 0;
+    if (!read.empty() && !reaped) activity.read_bytes_per_second = read[row];
+    if (!written.empty() && !reaped) activity.write_bytes_per_second = written[row];
     if (!faults.empty()) activity.major_faults_per_second = faults[row];
     for (const Rates* loaded : {&passed, &memory})
-      if (!loaded->empty() && (*loaded)[row])
+      if (!loaded->empty() && (*loaded)[row] && !(reaped && loaded == &passed))
         activity.loaded_bytes_per_second = activity.loaded_bytes_per_second.value_or(0) + *(*loaded)[row];
     if (threads && threads->has(row)) activity.threads = threads->values[row];
     if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);

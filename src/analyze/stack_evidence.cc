@@ -43,7 +43,9 @@ class Kinds {
     return known != kNone ? known : make(list);
   }
 
-  [[nodiscard]] bool waits_for_result(ListId list) { return view_.kinds[of(list)].for_result; }
+  [[nodiscard]] bool waits_for_thread(ListId list) {
+    return view_.kinds[of(list)].for_thread != stacks::ForThread::kNo;
+  }
 
   // What stands for one of these, of which it is not known which.
   ListId one_of(std::vector<ListId> lists) {
@@ -74,8 +76,9 @@ class Kinds {
     return known->second;
   }
 
-  // What stands for one of these, or for several, at which another thread is while the main one waits for what it
-  // makes, at `wait`: a part of the same, such as validation, and where nothing tells of what, the input.
+  // What stands for one of these, or for several, at which another thread is while the main one waits for it, at
+  // `wait`: a part of the same, such as validation; and what that makes is input where nothing tells of what it is a
+  // part.
   ListId feeding(ListId list, std::uint32_t wait) {
     stacks::StackKind kind = view_.kinds[of(list)];
     const Account account = stacks::info(kind.family).account;
@@ -84,8 +87,9 @@ class Kinds {
         std::pair(list, wait), static_cast<ListId>(recording_.lists.size() + view_.several.size()));
     if (!is_new) return known->second;
     const stacks::StackKind& waits = view_.kinds[wait];
-    if (account == Account::kUnexplained)
-      kind.family = stacks::only_waits(waits.family) ? Family::kLoaderFetch : waits.family;
+    const bool told = !stacks::only_waits(waits.family);
+    if (account == Account::kUnexplained && (told || waits.for_thread == stacks::ForThread::kResult))
+      kind.family = told ? waits.family : Family::kLoaderFetch;
     kind.busy = waits.busy;
     kind.feeds_main = true;
     const std::int32_t line = view_.line_of_list[list];
@@ -153,7 +157,7 @@ class Kinds {
   std::uint32_t add(ListId list, stacks::StackKind kind) {
     const auto [same, is_new] =
         numbers_.try_emplace(std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits,
-                                        kind.of_processes, kind.for_child, kind.for_result, kind.feeds_main),
+                                        kind.of_processes, kind.for_child, kind.for_thread, kind.feeds_main),
                              view_.kinds.size());
     if (is_new) view_.kinds.push_back(std::move(kind));
     return view_.kind_of_list[list] = static_cast<std::uint32_t>(same->second);
@@ -164,7 +168,8 @@ class Kinds {
   StackView& view_;
   bool lines_ran_ = false;  // the lines of frames are those that ran
   std::vector<stacks::Frame> frames_;
-  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool, bool, bool>, std::size_t>
+  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool, stacks::ForThread, bool>,
+           std::size_t>
       numbers_;
   std::map<std::vector<ListId>, ListId> several_;
   std::map<std::pair<ListId, std::uint32_t>, ListId> feeding_;
@@ -218,7 +223,7 @@ class Chosen {
     if (looks_.empty()) return;
     ListId& list = looks_.back().list;
     if (alike_.size() > 1) list = kinds_.one_of(alike_);
-    if (main_waits_ && kinds_.waits_for_result(*main_waits_)) list = kinds_.feeding(list, kinds_.of(*main_waits_));
+    if (main_waits_ && kinds_.waits_for_thread(*main_waits_)) list = kinds_.feeding(list, kinds_.of(*main_waits_));
     if (list >= counts_.size()) counts_.resize(list + 1);
     ++counts_[list];
   }

@@ -163,7 +163,7 @@ std::int32_t MainLine::line() const {
 
 std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
                                       const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
-                                      bool of_startup) {
+                                      LinesOf accounts) {
   const auto is_known = [](std::int32_t line) { return line > 0; };
   if (std::none_of(stacks.line_of_list.begin(), stacks.line_of_list.end(), is_known))
     return std::vector<CodeLine>(places.size());
@@ -172,20 +172,24 @@ std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& jo
     numbers.emplace(places[place], static_cast<std::int32_t>(place));
   std::vector<std::int32_t> place_of_list;  // of those that may be idle time, else -1
   for (std::size_t list = 0; list < stacks.line_of_list.size(); ++list) {
+    const bool waits = stacks.busy_of_list[list] == stacks::Busy::kWaitsForKernels;
     const bool counts = stacks.kind_of_list[list] < stacks.kinds.size() &&  // it is in looks
-                        stacks.busy_of_list[list] <= stacks::Busy::kUnknown;
+                        (accounts == LinesOf::kSync ? waits : stacks.busy_of_list[list] <= stacks::Busy::kUnknown);
     const auto known = counts ? numbers.find(stacks.kinds[stacks.kind_of_list[list]].where) : numbers.end();
     place_of_list.push_back(known == numbers.end() ? -1 : known->second);
   }
   // A reading does not say which part of it was idle: of the time from the first idle time at a place to the last.
-  const Nanos around = of_startup ? 0 : kSecond;
+  const Nanos around = accounts == LinesOf::kStartup ? 0 : kSecond;
   std::map<SourceId, std::vector<Window>> idle;  // of a process, by place
   for (const DeviceTime& device : devices) {
     const auto owners = owners_on(device, stacks, job);
     for (const Slice& slice : device.slices) {
       const auto owner = owners.find(slice.pid);
       if (owner == owners.end() || is_busy(slice.account) || slice.where < 0) continue;
-      if ((slice.account == Account::kStartup) != of_startup) continue;
+      const LinesOf its = slice.account == Account::kStartup ? LinesOf::kStartup
+                          : slice.account == Account::kSync  ? LinesOf::kSync
+                                                             : LinesOf::kOthers;
+      if (its != accounts) continue;
       auto& times = idle.try_emplace(owner->second, places.size()).first->second;
       Window& time = times[static_cast<std::size_t>(slice.where)];
       const Nanos begin = slice.begin - around, end = slice.end + around;

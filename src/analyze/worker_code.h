@@ -58,10 +58,11 @@ class MainLine {
 };
 
 // By place: at which line the processes on the GPUs were there, of what may be idle time (stacks::Busy), from the first
-// idle time of start-up, or of the other accounts, that is counted for it to the last.
+// idle time of these accounts that is counted for it to the last.
+enum class LinesOf { kStartup, kSync, kOthers };
 [[nodiscard]] std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
                                                     const std::vector<DeviceTime>& devices,
-                                                    const std::vector<std::string>& places, bool of_startup);
+                                                    const std::vector<std::string>& places, LinesOf accounts);
 
 // What another thread of a process was at while its main thread was at something, too: the one most often seen.
 struct ThreadCode {

@@ -153,7 +153,8 @@ Action declare_verify(VerbInput input) {
   app.add_option("STUDY_RECORDING", options->study.recording,
                  "of a study's plan: a recording of the time in which the new one ran");
   app.add_option("--applied", options->applied,
-                 "ids of the options that were applied (default: the plan's only one); of a study's plan the change's "
+                 "numbers or names of the options that were applied (default: the plan's only one); of a study's plan "
+                 "the change's "
                  "name or number")
       ->type_name("ID")
       ->delimiter(',')

@@ -27,6 +27,14 @@ std::string ids_of(const PlanFile& plan) {
   return join(ids, ", ");
 }
 
+// "1 (start_loader_workers), 3 (local_data)", by their places in the plan.
+std::string numbered(const PlanFile& plan) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < plan.options.size(); ++i)
+    if (plan.options[i].gain) names.push_back(fmt::format("{} ({})", i + 1, plan.options[i].id));
+  return join(names, ", ");
+}
+
 VerifiedOption predicted(const PlanFile& plan, std::vector<std::string> applied) {
   VerifiedOption option{.ids = applied};
   if (applied.size() == 1) {
@@ -125,14 +133,17 @@ Result<std::vector<std::string>> applied_options(const PlanFile& plan, const std
                               plan.options.empty() ? "has no option" : "promises no gain"),
                   "headroom compare A B compares any two runs");
     return fail(Errc::kInvalidInput, fmt::format("the plan has {} options with a gain; which were applied?", promising),
-                fmt::format("--applied ID, of {}", ids_of(plan)));
+                fmt::format("--applied with its number in the plan or its name, of {}", numbered(plan)));
   }
   std::vector<std::string> applied;
-  for (const std::string& id : said) {
+  for (const std::string& word : said) {
+    const auto number = parse_number<std::size_t>(word);
+    const bool by_number = number && *number >= 1 && *number <= plan.options.size();
+    const std::string& id = by_number ? plan.options[*number - 1].id : word;
     if (find_option(plan, id) == nullptr)
       return fail(
           Errc::kInvalidInput, fmt::format("--applied: the plan has no option {}", id),
-          promising > 0 ? "it promises a gain of " + ids_of(plan) : "headroom compare A B compares any two runs");
+          promising > 0 ? "it promises a gain of " + numbered(plan) : "headroom compare A B compares any two runs");
     if (std::find(applied.begin(), applied.end(), id) == applied.end()) applied.push_back(id);
   }
   return applied;

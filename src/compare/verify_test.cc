@@ -62,7 +62,10 @@ TEST(ReadPlan, WhatIsNoPlanIsSaidToBeNone) {
 
 TEST(Applied, SeveralOptionsMustBeNamed) {
   EXPECT_THAT(applied_options(plan(), {}).error().what, HasSubstr("3 options with a gain"));
-  EXPECT_EQ(applied_options(plan(), {}).error().hint, "--applied ID, of workers, batch, odd");
+  EXPECT_EQ(applied_options(plan(), {}).error().hint,
+            "--applied with its number in the plan or its name, of 1 (workers), 2 (batch), 3 (odd)");
+  EXPECT_EQ(applied_options(plan(), {"2", "workers"}).value(), (std::vector<std::string>{"batch", "workers"}));
+  EXPECT_THAT(applied_options(plan(), {"9"}).error().what, HasSubstr("no option 9"));
   EXPECT_THAT(applied_options(plan(), {"x"}).error().what, HasSubstr("no option x"));
   EXPECT_EQ(applied_options(plan(), {"batch", "batch"}).value(), std::vector<std::string>{"batch"});
   PlanFile one = plan();

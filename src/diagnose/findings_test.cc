@@ -56,6 +56,15 @@ TEST(Findings, LargeWritesWhileTheGpuIdlesAreACheckpoint) {
   EXPECT_EQ(find(explain(waits({cell(Metric::kWriteBytes, 100'000)})), Cause::kCheckpointSync), nullptr) << "a log";
 }
 
+// The kernel adds to a process what children that it waited for had written in all their lives.
+TEST(Findings, WhatAChildHadWrittenIsNoCheckpointOfItsParent) {
+  const Explanation e =
+      explain(waits({cell(Metric::kWriteBytes, 50'000'000), cell(Metric::kChildrenCpu, 100'000'000)}));
+  EXPECT_EQ(find(e, Cause::kCheckpointSync), nullptr);
+  for (const Finding& finding : e.findings)
+    for (const std::string& line : finding.evidence) EXPECT_THAT(line, Not(HasSubstr("47.7 MiB/s")));
+}
+
 Recording starts_with(const std::string& comm) {
   Recording recording = RecordingBuilder(100)
                             .gpu(0, [](double t) { return t > 40 ? 0.97 : 0.0; })

@@ -189,7 +189,8 @@ std::string mostly(const Analysis& a, const std::vector<std::size_t>& devices, A
   if (most == by_function.end() || most->second < a.limits[Threshold::kMajority]) return "";
   if (most->first.size() > kLongest) return "";
   const bool one_place = function_of(named[0].place) == most->first && named[0].least >= a.limits[Threshold::kMajority];
-  return fmt::format(", mostly {}", one_place ? function_of(named[0].spot()) : most->first);
+  const bool at_its_line = one_place && interpreter_taken(a, account) == nullptr;
+  return fmt::format(", mostly {}", at_its_line ? function_of(named[0].spot()) : most->first);
 }
 
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ namespace headroom::diagnose {
 struct WorkerRestarts {
   std::size_t workers = 0;    // that took another's place
   std::vector<Nanos> starts;  // one instant for each time that workers were replaced
+  // By exit code: of those whose place was taken, that ended neither well nor by SIGTERM, as who is told to end does.
+  std::map<int, std::size_t> failures;
   Claims pauses;
   // The pauses around the starts of processes that may have taken the place of others, too: they run what the process
   // on the GPU runs, as workers do that it forks, and were not seen for as long as it takes to be sure.

@@ -78,6 +78,14 @@ bool holds(const Analysis& a, SourceId process, std::size_t device) {
   });
 }
 
+const ThreadCode* interpreter_taken(const Analysis& a, Account account) {
+  const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(), [&](const ThreadCode& other) {
+    return other.account == account && other.with_interpreter >= a.limits[Threshold::kMajority];
+  });
+  const bool begins_or_ends = account == Account::kStartup || account == Account::kTeardown;
+  return code == a.other_threads.end() || begins_or_ends ? nullptr : &*code;
+}
+
 bool fed_by_threads(const Analysis& a, const Claims& claims) {
   Nanos fed = 0;
   for (const ClaimedPiece& piece : claims)
@@ -109,7 +117,7 @@ Claims of_the_busiest(const Analysis& a, const Claims& claims) {
 std::string beside(const Analysis& a, Finding& finding) {
   if (a.one_python_thread_each && finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
   const Account account = main_account(finding.claims);
-  if (account == Account::kInput && fed_by_threads(a, finding.claims)) return "";  // that thread is named already
+  if (fed_by_threads(a, finding.claims)) return "";  // that thread is named already
   const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(),
                                  [&](const ThreadCode& other) { return other.account == account; });
   if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
@@ -175,6 +183,9 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
   const Claims own = without(without(finding.claims, parts.beside_checkpoint), parts.beside_validation);
   const Claims looked_at = !late.empty() ? late : ranks ? of_the_busiest(a, own) : own;
   std::vector<NamedCode> named = code_in(a, looked_at);
+  // Whoever waits for the interpreter does so at any line, behind calls that have long come back.
+  if (interpreter_taken(a, main_account(finding.claims)))
+    for (NamedCode& code : named) code.line = {};
   double unseen = 1;  // of the time
   for (const NamedCode& code : named) unseen -= code.share;
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });

@@ -30,6 +30,9 @@ struct NamedCode {
 // What the claimed time went to, most first; empty where nothing names it.
 [[nodiscard]] std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims);
 
+// The thread that had the interpreter (GIL) in most of the looks at the main one in this account; nullptr: none had.
+[[nodiscard]] const ThreadCode* interpreter_taken(const Analysis& a, Account account);
+
 // Whether most of it is that of threads that make what the main thread waits for.
 [[nodiscard]] bool fed_by_threads(const Analysis& a, const Claims& claims);
 

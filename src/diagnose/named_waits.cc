@@ -99,7 +99,7 @@ std::string words_of(const Analysis& a, const WaitTarget& target) {
     case WaitKind::kFullPipe:
       return "on a full pipe to " + whom;
     case WaitKind::kChild:
-      return "for the end of " + whom;
+      return "waiting for the end of " + whom;
     case WaitKind::kFile:
       return fmt::format("for {} {}", target.name.ends_with('/') ? "files in" : "the file", target.name);
     case WaitKind::kTerminal:

@@ -104,8 +104,16 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   finding.title =
       in_pauses ? "The GPU pauses for code of the training process" : "The GPU waits for code of the training process";
   const double main = s.owner_cpu + s.owner_delay;
-  if (hardly(a, main, finding.claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads] &&
-      s.waiting_in({WaitChannel::kFutex}) >= a.limits[Threshold::kMajority]) {
+  if (fed_by_threads(a, finding.claims)) {
+    finding.by_threads = true;
+    finding.title = in_pauses ? "The GPU pauses while the main thread waits for another thread of its process"
+                              : "The GPU waits while the main thread waits for another thread of its process";
+    finding.evidence.insert(finding.evidence.begin(),
+                            "the main thread waits there until that thread is done or says so");
+    finding.candidates = {Cause::kEpochEndHostWork, Cause::kValidation, Cause::kCheckpointSync,
+                          Cause::kInputTooFewWorkers};
+  } else if (hardly(a, main, finding.claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads] &&
+             s.waiting_in({WaitChannel::kFutex}) >= a.limits[Threshold::kMajority]) {
     finding.title = "The GPU waits while the main thread of the training process waits on a lock";
     // Of its threads one may load: then that is too slow, as a worker process can be.
     finding.candidates = {Cause::kGilContention, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
@@ -180,13 +188,15 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   const bool asleep = hardly(a, main + s.owner_threads, finding.claims);
   finding.advice =
       for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
-      : asleep   ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
-                 : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
+      : finding.by_threads
+          ? "let the main thread go on meanwhile and take what that thread made when it is needed, or make it cheaper"
+      : asleep ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
+               : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   if (hardly(a, main + s.owner_threads, finding.claims)) {
     if (!say_the_timer(a, finding) && !say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
     name_the_neighbour(a, finding);
   }
-  finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
+  finding.would_overturn = "headroom stacks REC: if most of the idle seconds lie in other functions, this is wrong";
   if (finding.cause) {
     finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
     return;

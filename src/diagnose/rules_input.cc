@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <set>
 
 #include "base/human.h"
@@ -118,9 +119,9 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
 }
 
 void waits_for_threads(const Analysis& a, const HostSummary& s, Finding& finding) {
-  finding.title = "The GPU waits for data that another thread of the training process prepares";
-  finding.evidence.insert(finding.evidence.begin(),
-                          "there the main thread waits in a queue, or for a result, until that thread has it");
+  finding.by_threads = true;
+  finding.title = "The GPU waits for what another thread of the training process prepares";
+  finding.evidence.insert(finding.evidence.begin(), "meanwhile the main thread waits until that thread has it");
   finding.would_overturn = "train on one cached batch: if the step time stays the same, the input is not the cause";
   if (s.owner_threads >= a.limits[Threshold::kCovers] * part_claimed(finding.claims)) {
     finding.cause = Cause::kInputTooFewWorkers;
@@ -129,7 +130,9 @@ void waits_for_threads(const Analysis& a, const HostSummary& s, Finding& finding
         "at Python code, as they share one interpreter (GIL)";
     return;
   }
+  finding.asleep = true;
   finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
+  if (s.owner_read && *s.owner_read < 1) std::reverse(finding.candidates.begin(), finding.candidates.end());
   finding.evidence.push_back(
       fmt::format("that thread sleeps or waits itself for most of it: all other threads used {} cores",
                   human_figure(s.owner_threads, 2)));
@@ -338,6 +341,28 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   return only(std::move(finding));
 }
 
+namespace {
+
+// Of workers that fail it is not the next epoch that starts others.
+void say_how_they_ended(const WorkerRestarts& restarts, Finding& finding) {
+  const auto most = std::max_element(restarts.failures.begin(), restarts.failures.end(),
+                                     [](const auto& x, const auto& y) { return x.second < y.second; });
+  if (most == restarts.failures.end() || 2 * most->second <= restarts.workers) return;
+  const auto& [code, count] = *most;
+  constexpr int kSignalled = 128;
+  const std::string how =
+      code > kSignalled ? fmt::format("signal {}", code - kSignalled) : fmt::format("exit code {}", code);
+  finding.ended_badly = true;
+  finding.title = "The GPU waits while loader workers that failed are started anew";
+  finding.evidence.push_back(fmt::format("{} of those that had ended did so by {}", count, how));
+  finding.would_overturn = "their exit codes in the next run: if they end well, this is wrong";
+  finding.advice = code == kSignalled + SIGKILL
+                       ? "see who kills them: the kernel, where memory is short (dmesg), or the job itself"
+                       : fmt::format("see in their own output why they end by {}", how);
+}
+
+}  // namespace
+
 std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts) {
   const WorkerRestarts& restarts = parts.restarts;
   Finding finding;
@@ -351,9 +376,10 @@ std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts
                                          restarts.workers, restarts.workers == 1 ? "" : "es",
                                          restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
   append(finding.evidence, recurrences(a, finding.claims));
-  name_the_workers_code(a, finding);
   finding.would_overturn = "run once with workers that stay: if the pauses stay, this is wrong";
   finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";
+  say_how_they_ended(restarts, finding);
+  name_the_workers_code(a, finding);
   gains_at_most(a, finding, std::string(kCondition));
   return only(std::move(finding));
 }

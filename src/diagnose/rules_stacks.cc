@@ -25,7 +25,7 @@ Finding waits(const Analysis& a, Claims claims) {
     finding.evidence.insert(finding.evidence.begin(), owner_sentence(s));
     finding.tiers |= "P";
   }
-  finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
+  finding.would_overturn = "headroom stacks REC: if most of the idle seconds lie in other functions, this is wrong";
   return finding;
 }
 

@@ -484,17 +484,76 @@ TEST(StackFindings, AThreadThatFeedsTheMainOneIsItsLoader) {
   };
   for (const char* wait : {"Queue.get (/usr/lib/python3.11/queue.py:1)",
                            "Future.result (/usr/lib/python3.11/concurrent/futures/_base.py:1)",
-                           "IMapIterator.next (/usr/lib/python3.11/multiprocessing/pool.py:1)"}) {
+                           "IMapIterator.next (/usr/lib/python3.11/multiprocessing/pool.py:1)",
+                           "Condition.wait (/usr/lib/python3.11/threading.py:1)"}) {
     const Finding computes = first(wait, 1);
     EXPECT_EQ(computes.title,
-              "The GPU waits for data that another thread of the training process prepares: decode (data.py)");
+              "The GPU waits for what another thread of the training process prepares: decode (data.py)");
     EXPECT_EQ(computes.cause, Cause::kInputTooFewWorkers) << wait;
     EXPECT_NEAR(seconds(computes.cost()), 36, 2);
     const Finding sleeps = first(wait, 0.05);
     EXPECT_THAT(sleeps.candidates, ElementsAre(Cause::kSlowStorage, Cause::kInputTooFewWorkers));
     EXPECT_THAT(sleeps.advice, HasSubstr("more threads"));
+    EXPECT_TRUE(computes.by_threads && !computes.asleep && sleeps.by_threads && sleeps.asleep);
   }
-  EXPECT_THAT(first("Condition.wait (/usr/lib/python3.11/threading.py:1)", 1).title, Not(HasSubstr("waits for data")));
+  // Of its end, or of what it says, nobody knows what it is for.
+  for (const char* wait :
+       {"Thread.join (/usr/lib/python3.11/threading.py:1)", "Event.wait (/usr/lib/python3.11/threading.py:1)"}) {
+    const Finding ends = first(wait, 1);
+    EXPECT_THAT(ends.title,
+                EndsWith("while the main thread waits for another thread of its process: decode (data.py)"));
+    EXPECT_THAT(ends.candidates, AllOf(Contains(Cause::kValidation), Not(Contains(Cause::kGilContention))));
+    EXPECT_THAT(ends.advice, HasSubstr("let the main thread go on meanwhile"));
+  }
+}
+
+// What comes back from a call that has let go of the interpreter waits for it there, whatever the line.
+TEST(StackFindings, WhoWaitsForTheInterpreterIsAtNoLine) {
+  const auto title = [](bool has_interpreter) {
+    RecordingBuilder builder(60);
+    builder.lines().gpu(0, [](double) { return 0.5; }).sleeping_in(WaitChannel::kFutex, 0.9);
+    builder.process(7, 1, 0, 60, 0.4).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "prepare (/u/train.py:9)"});
+    }
+    builder.stacks(7, 0, 60, {"compress (/u/history.py:1)"}, 8, has_interpreter);
+    return explain(builder.build()).findings.front().title;
+  };
+  EXPECT_THAT(title(false), EndsWith(": prepare (train.py:9)"));
+  EXPECT_THAT(title(true), EndsWith(": prepare (train.py)"));
+}
+
+// Each account has the line of its own: a wait for kernels that of the call that waits.
+TEST(StackFindings, AWaitForKernelsHasItsOwnLine) {
+  RecordingBuilder builder(60);
+  builder.lines().gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.5).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.7,
+                   {"train (/u/train.py:41)", "synchronize (/x/site-packages/torch/cuda/__init__.py:1)"});
+    builder.stacks(7, i + 0.7, i + 1, {"train (/u/train.py:9)"});
+  }
+  const Explanation e = explain(builder.build());
+  const auto of = [&](Account account) {
+    const auto found = std::find_if(e.findings.begin(), e.findings.end(), [&](const Finding& finding) {
+      return !finding.claims.empty() && finding.claims.front().account == account;
+    });
+    return found == e.findings.end() ? "" : found->title;
+  };
+  EXPECT_THAT(of(Account::kSync), EndsWith(": train (train.py:41)"));
+  EXPECT_THAT(of(Account::kHostCode), EndsWith(": train (train.py:9)"));
+}
+
+TEST(StackFindings, AThreadThatNeverComesIsWhatTheGpuIsHeldFor) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double t) { return t <= 20 ? 0.9 : 0.0; }).sleeping_in(WaitChannel::kFutex);
+  builder.process(7, 1, 0, 40, 0.01).context(7, 0, 0, 40);
+  builder.stacks(7, 0, 20, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+  builder.stacks(7, 20, 40, {"train (/u/train.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"});
+  builder.meta().exit_code = 1;
+  const Finding held = explain(builder.build()).findings.front();
+  EXPECT_THAT(held.title, HasSubstr("held after its last kernel"));
+  EXPECT_THAT(held.advice, HasSubstr("whether the thread that the main one waits for had ended"));
 }
 
 TEST(StackFindings, ASleepOfOnesOwnIsNoCallOfCuda) {

@@ -102,7 +102,7 @@ void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
   finding.evidence.insert(finding.evidence.begin(), child_sentence(*child));
   finding.advice = fmt::format("let {} run beside the training, on what was saved for {}, instead of waiting for {}",
                                one ? "that process" : "these programs", one ? "it" : "them", one ? "it" : "them");
-  finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
+  finding.would_overturn = "headroom stacks REC: if most of the idle seconds lie in other functions, this is wrong";
 }
 
 std::string name_of(const Process& process) {

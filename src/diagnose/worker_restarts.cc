@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <csignal>
 #include <set>
 
 #include "diagnose/idle_parts.h"
@@ -51,6 +52,8 @@ struct Pauses {
 
 enum class Workers { kSure, kMaybe };
 
+constexpr int kSignalled = 128;  // and the signal's number, in an exit code
+
 // When workers of this process were replaced; a worker's end is known to a sample only.
 void add_restarts(const Analysis& a, SourceId owner, const Pauses& pauses, Workers which, WorkerRestarts& restarts) {
   const Nanos close = a.limits.time(Threshold::kRestartClose);
@@ -87,6 +90,8 @@ void add_restarts(const Analysis& a, SourceId owner, const Pauses& pauses, Worke
     const auto last =
         std::partition_point(first, ended.end(), [&](const auto* old) { return *old->facts.end <= start + reach; });
     if (std::none_of(first, last, replaces)) continue;
+    const int code = (*std::find_if(first, last, replaces))->facts.exit_code.value_or(0);
+    if (code != 0 && code != kSignalled + SIGTERM) ++restarts.failures[code];
     ++restarts.workers;
     if (which == Workers::kMaybe || restarts.starts.empty() || start - restarts.starts.back() > close)
       restarts.starts.push_back(start);
@@ -138,6 +143,7 @@ WorkerRestarts worker_restarts(const Analysis& a) {
     for (const ClaimedPiece& piece : around(a, device, pauses.all, here.starts)) restarts.pauses.push_back(piece);
     for (const ClaimedPiece& piece : around(a, device, pauses.all, perhaps.starts)) restarts.maybe.push_back(piece);
     restarts.workers += here.workers;
+    for (const auto& [code, count] : here.failures) restarts.failures[code] += count;
     restarts.starts.insert(restarts.starts.end(), here.starts.begin(), here.starts.end());
   }
   return restarts;

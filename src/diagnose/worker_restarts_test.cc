@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <csignal>
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
@@ -52,6 +53,23 @@ TEST(WorkerRestarts, WhatStacksWaitForIsNoProgramThatLivesInPauses) {
   ASSERT_NE(restarts, nullptr) << e.findings.front().title;
   EXPECT_NEAR(seconds(restarts->cost()), 60, 1);
   EXPECT_THAT(restarts->evidence, Contains(HasSubstr("at least 8 worker processes")));
+}
+
+// Who is told to end does so by SIGTERM; who is killed has failed.
+TEST(WorkerRestarts, WorkersThatFailedAreToldFromThoseOfTheNextEpoch) {
+  const auto ended_by = [](int code) {
+    Recording recording = anew_each_epoch(15, true);
+    of_workers(recording, [&](Process& process) { process.exit_code = code; });
+    const Explanation e = explain(recording);
+    return *find_single(e, Cause::kEpochWorkerRestart);
+  };
+  const Finding killed = ended_by(128 + SIGKILL);
+  EXPECT_EQ(killed.title, "The GPU waits while loader workers that failed are started anew");
+  EXPECT_THAT(killed.evidence, Contains("8 of those that had ended did so by signal 9"));
+  EXPECT_THAT(killed.advice, HasSubstr("dmesg"));
+  EXPECT_TRUE(killed.ended_badly);
+  EXPECT_THAT(ended_by(1).advice, HasSubstr("why they end by exit code 1"));
+  for (const int well : {0, 128 + SIGTERM}) EXPECT_FALSE(ended_by(well).ended_badly) << well;
 }
 
 // Of 20 s a worker waits 12 with its GPU; found gone 9 s later, most of its life would be pauses.

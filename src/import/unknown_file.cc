@@ -185,6 +185,8 @@ Error unknown_file(const std::string& name, std::string_view text) {
                  kLog);
   if (is_nsys_stats(cells))
     return error("a table of nsys stats, which are rows of a report of Nsight Systems", kExport);
+  if (name.ends_with(".toml"))
+    return error("tasks of a batch, not a log", fmt::format("headroom batch {} runs them", typed_word(name)));
   if (const char first = trim(head)[0]; first == '{' || first == '[') {
     if (head.find("\"op_code\"") != std::string_view::npos)
       return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));

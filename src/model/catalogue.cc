@@ -213,7 +213,7 @@ constexpr std::array kCauses{
         .cause = Cause::kEpochWorkerRestart,
         .id = "epoch_worker_restart",
         .number = "A15",
-        .words = "loader processes restarted at every epoch",
+        .words = "loader processes started anew",
         .observe = "headroom run (process starts)",
         .needs = "NP",
         .beyond = "",

@@ -103,7 +103,7 @@ constexpr std::array kFixes{
         "the longest waits for data; time per step", "prefetch_factor=2"},
     Fix{Cause::kHostGraphBuilding, "cache_prepared", "Prepare it once and keep it", kRemoves, kModerate,
         "only what is the same every time may be kept: compare a hash of some samples", kLines,
-        "compute graphs, edges or features once, store them, and load them",
+        "compute once what is the same each time (graphs, features, what a query answers), store it, and load it",
         "time per step; a hash of the same samples", "build them again"},
     Fix{Cause::kHostGraphBuilding, "prepare_beside", "Prepare the next step while kernels run", kOverlaps, kModerate,
         "the same code in another process or thread; random state may move", kLines,

@@ -39,7 +39,9 @@ Nanos Ledger::busy(std::optional<std::size_t> device) const {
 }
 
 CodeLine Ledger::line_of(std::int32_t where, Account account) const {
-  const std::vector<CodeLine>& all = account == Account::kStartup ? lines_of_startup : lines;
+  const std::vector<CodeLine>& all = account == Account::kStartup ? lines_of_startup
+                                     : account == Account::kSync  ? lines_of_sync
+                                                                  : lines;
   return where >= 0 && static_cast<std::size_t>(where) < all.size() ? all[static_cast<std::size_t>(where)] : CodeLine{};
 }
 

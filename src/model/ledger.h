@@ -149,8 +149,9 @@ struct Ledger {
   std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
   std::vector<std::string> tasks;    // of a batch: their names
   std::vector<std::string> places;   // functions of the job, by the evidence that names them
-  // By place: the line at which most of the idle time there was; that of start-up has lines of its own.
-  std::vector<CodeLine> lines, lines_of_startup;
+  // By place: the line at which most of the idle time there was; that of start-up, and of waits for kernels, has lines
+  // of its own.
+  std::vector<CodeLine> lines, lines_of_startup, lines_of_sync;
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }

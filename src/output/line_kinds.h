@@ -31,6 +31,9 @@ enum class LineKind : std::uint8_t {
   kMetrics,
 };
 
+// What a line is known by that tells metrics, in regular expressions.
+#define HEADROOM_TOLD "loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl|recall|ndcg|mrr|bleu|iou|psnr|ssim"
+
 struct LineRule {
   LineKind kind;
   std::string_view regex;    // RE2; of a line without what a logger puts in front
@@ -53,7 +56,8 @@ inline constexpr std::array kLineRules{
         "Epoch 3/5", "Keras and many scripts"},
     LineRule{
         LineKind::kEpochTold,
-        R"((?i)^[-=*#\s\[(]*(?:train(?:ing)?:? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:loss|acc|auc|f1|rmse|mae|error|score|perplexity|ppl)\w*\s*[:=| ]\s*[-+\d.])",
+        R"((?i)^[-=*#\s\[(]*(?:train(?:ing)?:? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:)" HEADROOM_TOLD
+        R"(|error|score)[\w@]*\s*[:=| ]\s*[-+\d.])",
         "Epoch 3/5 | loss 0.34 | val_loss 0.41", "many scripts"},
     LineRule{
         LineKind::kEpochTold,
@@ -69,10 +73,10 @@ inline constexpr std::array kLineRules{
     LineRule{LineKind::kValidationEnds,
              R"((?i)^[-=*#\s]*(?:validation|evaluation)(?: epoch)? (?:done|finished|complete|completed)\b)",
              "Validation finished in 12.3 s", "many scripts"},
-    LineRule{
-        LineKind::kValidationEnds,
-        R"((?i)\b(?:val|valid|validation|eval|test)[ _/-](?:set )?(?:\w+ ){0,2}\w*(?:loss|acc|accuracy|auc|f1|rmse|mae|error|score|perplexity|ppl)\w*\s*[:=]+\s*[-+\d.])",
-        "val_loss: 0.34", "many scripts"},
+    LineRule{LineKind::kValidationEnds,
+             R"((?i)\b(?:val|valid|validation|eval|test)[ _/-](?:set )?(?:\w+ ){0,2}\w*(?:)" HEADROOM_TOLD
+             R"(|error|score)\w*\s*[:=]+\s*[-+\d.])",
+             "val_loss: 0.34", "many scripts"},
     LineRule{LineKind::kCheckpointBegins, R"(^Saving model checkpoint to )",
              "Saving model checkpoint to out/checkpoint-500", "Hugging Face Trainer"},
     LineRule{LineKind::kCheckpointBegins, R"(^Epoch \d+: .*\bsaving model to )",
@@ -90,10 +94,9 @@ inline constexpr std::array kLineRules{
         "Saved checkpoint to runs/7/last.pt", "many scripts"},
     LineRule{LineKind::kTrainerRow, R"(^\{['"][\w/.-]+['"]: .*['"](?:epoch|learning_rate|\w+_runtime)['"]: .*\}$)",
              "{'loss': 0.34, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 1.2}", "Hugging Face Trainer"},
-    LineRule{
-        LineKind::kTrainerRow,
-        R"((?i)^\{[^{}]*"[\w/.-]*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)(?:/\w+)?": *"?[-+]?\d[^{}]*\}$)",
-        "{\"step\": 120, \"loss\": 0.34, \"val_acc\": 0.61}", "many scripts"},
+    LineRule{LineKind::kTrainerRow,
+             R"((?i)^\{[^{}]*"[\w/.-]*(?:)" HEADROOM_TOLD R"()(?:@\d+)?(?:/\w+)?": *"?[-+]?\d[^{}]*\}$)",
+             "{\"step\": 120, \"loss\": 0.34, \"val_acc\": 0.61}", "many scripts"},
     LineRule{
         LineKind::kTrainerFact,
         R"(^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size \(w\. parallel, distributed & accumulation\)|Gradient Accumulation steps|Total optimization steps|Number of trainable parameters) = ([\d,]+)$)",
@@ -146,14 +149,15 @@ inline constexpr std::array kLineRules{
         R"((?i)(?:^|[\s=:(|])([\d,]*\d(?:\.\d+)?) ?(samples|sample|images|image|imgs|img|examples|tokens|tok|steps|iterations|iters)/s(?:ec|econd)?\b)",
         "speed: 512.3 samples/s", "many scripts"},
     // Alone on its line, with others at most.
-    LineRule{
-        LineKind::kMetrics,
-        R"((?i)^[-=*#>\s]*(?:(?:[a-z]\w*[ _/-]){0,2}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)(?:\s*[:=]\s*|\s+)[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)+$)",
-        "Train Loss: 0.34, Train Acc: 91.2%", "many scripts"},
+    LineRule{LineKind::kMetrics,
+             R"((?i)^[-=*#>\s]*(?:(?:[a-z]\w*[ _/-]){0,2}\w*(?:)" HEADROOM_TOLD
+             R"()(?:@\d+)?(?:\s*[:=]\s*|\s+)[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)+$)",
+             "Train Loss: 0.34, Train Acc: 91.2%", "many scripts"},
     // Behind the number of an epoch that is of no told whole, or of a row.
     LineRule{
         LineKind::kMetrics,
-        R"((?i)^[-=*#\s(]*(?:(?:train(?:ing)? )?(?:epoch|ep|round|fold)[ :#=]*[\[(]?\d+[\])]?|\[\d+\])[ \t,:;|-]+.*(?:loss|acc|accuracy|auc|f1|rmse|mae|perplexity|ppl)\w*\s*(?:[:=|]\s*|\s)[-+]?\d)",
+        R"((?i)^[-=*#\s(]*(?:(?:train(?:ing)? )?(?:epoch|ep|round|fold)[ :#=]*[\[(]?\d+[\])]?|\[\d+\])[ \t,:;|-]+.*(?:)" HEADROOM_TOLD
+        R"()(?:@\d+)?\w*\s*(?:[:=|]\s*|\s)[-+]?\d)",
         "epoch 3 loss 0.34 ic=0.051", "many scripts"},
 };
 

@@ -245,10 +245,10 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
   static const RE2 equals(fmt::format(R"(([A-Za-z][\w/.-]*)={}(?:,|\s|$))", kValue));
   static const RE2 colon(fmt::format(R"(([A-Za-z][\w/.-]*): *{}(?:,|\s|$))", kValue));
   static const RE2 dash_colon(fmt::format(R"((?:^|\s)- ([A-Za-z][\w/. -]*?): {}(?:\s|$))", kValue));
-  static const RE2 words(fmt::format(
-      R"((?i)\b((?:[a-z]\w*[ _/-]){{0,2}}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl))\s*[:=|]?\s*{}%?)"
-      R"((?:[\s,;|)\]]|$))",
-      kValue));
+  static const RE2 words(fmt::format(R"((?i)\b((?:[a-z]\w*[ _/-]){{0,2}}\w*(?:)" HEADROOM_TOLD
+                                     R"()(?:@\d+)?)\s*[:=|]?\s*{}%?)"
+                                     R"((?:[\s,;|)\]]|$))",
+                                     kValue));
   const RE2& one = form == Form::kEquals  ? equals
                    : form == Form::kColon ? colon
                    : form == Form::kWords ? words
@@ -271,7 +271,7 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
 void LineMarks::take_own_metrics(std::string_view text) {
   static const RE2 one(
       R"((?:^|[\s,;|(\[])([A-Za-z][\w/-]*)\s*[:=]\s*([-+]?(?:\d[\d.]*|\.\d+)(?:[eE][-+]?\d+)?)([^\s,;|)\]]*\s*[A-Za-z/]*))");
-  static const RE2 known(R"((?i).*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl))");
+  static const RE2 known(R"((?i).*(?:)" HEADROOM_TOLD R"())");
   static const RE2 unit(
       R"((?i)%?(?:[^\s%].*|\s+(?:s|secs?|seconds|ms|mins?|minutes|h|hours|[kmg]i?b|[a-z]+/s(?:ec)?)))");
   constexpr std::array<std::string_view, 17> kOther{"epoch", "step",     "global_step", "iteration", "iter",  "batch",

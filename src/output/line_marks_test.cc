@@ -36,6 +36,7 @@ TEST(LineMarks, MetricsOfOnesOwnStandBesideKnownOnes) {
   const auto metrics = [](std::string_view line) { return Said().print(std::string(line) + "\n").metrics; };
   using Metrics = std::map<std::string, double>;
   EXPECT_EQ(metrics("epoch 3 loss 0.9"), (Metrics{{"loss", 0.9}}));
+  EXPECT_EQ(metrics("epoch 1/8  recall@20 0.045"), (Metrics{{"recall@20", 0.045}}));
   EXPECT_EQ(metrics("[3] loss: 0.8 IC: 0.051"), (Metrics{{"loss", 0.8}, {"IC", 0.051}}));
   EXPECT_EQ(metrics("Fold 2 val_auc=0.71 ic=-.02"), (Metrics{{"val_auc", 0.71}, {"ic", -0.02}}));
   EXPECT_EQ(metrics("Epoch 4: train loss 0.52, IC=0.034, Sharpe: 1.21, took 12.3s, time: 8 s, mem=3.2GB, lr=3e-4"),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/log_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json.h"
 #include "base/strings.h"
@@ -141,18 +144,21 @@ std::string shortened(std::string text) {
 struct End {
   std::string last, exception;  // the last line, and that of the last traceback
   std::size_t behind = 0;       // lines after that
+  std::string in_thread;        // that of the last traceback of another thread before that one
 };
 
 End end_of(std::string_view output) {
   constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+  constexpr std::string_view kThread = "Exception in thread ";
   End end;
-  bool in_traceback = false;
+  bool in_traceback = false, threads = false;  // the traceback that follows, or the last one, is another thread's
   for (const std::string_view line : split(output, '\n')) {
     if (line.starts_with(kTraceback)) {
       in_traceback = true;
       end.exception.clear();
       continue;
     }
+    if (line.starts_with(kThread)) threads = true;
     std::string text = printable(line);
     if (text.empty()) continue;
     ++end.behind;
@@ -160,6 +166,7 @@ End end_of(std::string_view output) {
       end.exception = text;
       end.behind = 0;
       in_traceback = false;
+      if (std::exchange(threads, false)) end.in_thread = text;
     }
     end.last = std::move(text);
   }
@@ -176,7 +183,10 @@ std::string last_words(std::string_view output) {
 std::string exception_at_end(std::string_view output) {
   constexpr std::size_t kFew = 5;  // of a tracker that says good-bye, of a launcher
   End end = end_of(output);
-  return end.behind <= kFew ? shortened(std::move(end.exception)) : "";
+  if (end.behind > kFew) return "";
+  std::string told = shortened(std::move(end.exception));
+  if (told.empty() || end.in_thread.empty() || told == shortened(end.in_thread)) return told;
+  return fmt::format("{}; before that, in another thread, {}", told, shortened(std::move(end.in_thread)));
 }
 
 }  // namespace headroom::output

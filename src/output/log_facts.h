@@ -39,7 +39,7 @@ class LogFacts {
 // ends with a Python traceback, else the last line; printable, and at most 160 bytes. "" where it printed nothing.
 [[nodiscard]] std::string last_words(std::string_view output);
 // The exception alone, likewise, where what a program printed ends with a Python traceback and a few lines at most
-// behind it; else "".
+// behind it; else "". With that which another thread had ended with before, as what follows may be of that.
 [[nodiscard]] std::string exception_at_end(std::string_view output);
 
 }  // namespace headroom::output

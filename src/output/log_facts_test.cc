@@ -102,6 +102,16 @@ TEST(LastWords, AnExceptionAtTheEndIsToldFromOneOnTheWay) {
   EXPECT_EQ(exception_at_end("cannot open prices.csv\n"), "");
 }
 
+TEST(LastWords, OfAThreadThatHadEndedBefore) {
+  const std::string thread =
+      "Exception in thread feeder:\nTraceback (most recent call last):\n  File \"a\"\nValueError: bad line\n";
+  const std::string own = "Traceback (most recent call last):\n  File \"b\"\n_queue.Empty\n";
+  EXPECT_EQ(exception_at_end(thread + "step 7\n" + own),
+            "_queue.Empty; before that, in another thread, ValueError: bad line");
+  EXPECT_EQ(exception_at_end(thread), "ValueError: bad line");
+  EXPECT_EQ(last_words(thread + own), "_queue.Empty");
+}
+
 TEST(LastWords, ControlCharactersAndBarsAreLeftOut) {
   EXPECT_EQ(last_words("  1%|\r 50%|#\r\x1b[31mfailed\x1b[0m at\a step 7\r\n"), "failed at step 7");
 }

@@ -143,6 +143,11 @@ class Maker {
       option.apply = finding->advice;  // by the reasons that were seen
       if (option.apply.find("-pl") == std::string::npos) option.undo = "as it was";
     }
+    if (fix.id == "persistent_workers" && finding && finding->ended_badly) {
+      option.title = "Let the loader's workers live on";
+      option.apply = finding->advice;
+      option.undo = "as it was";
+    }
     made.effort = fix.effort;
     made.asked = asked;
     made.surely = finding ? probability_of(finding->confidence) : kLow;
@@ -289,7 +294,10 @@ class Maker {
       return true;
     }
     if (model_.cores && !asleep) made.change.workers = workers;  // else the finding's own bound is all that is known
-    if (said && said->value != workers)
+    const bool by_sleeping_threads = made.change.finding && e_.findings[*made.change.finding].by_threads && asleep;
+    if (by_sleeping_threads)
+      option.apply = e_.findings[*made.change.finding].advice;
+    else if (said && said->value != workers)
       option.apply =
           fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
     else if (no_loader_seen(made.change.finding))
@@ -307,10 +315,12 @@ class Maker {
       if (model_.others >= kNoticed)
         option.gain.condition += fmt::format(", {} of which others used meanwhile", human_figure(model_.others, 2));
     }
-    if (!ran)
+    if (by_sleeping_threads)
+      option.title = "More loader threads", option.verify = "time per step with twice as many threads";
+    else if (!ran)
       option.verify = fmt::format("headroom probe --vary num_workers={},{} -- CMD {{num_workers}}: which is faster",
                                   said      ? fmt::format("{}", said->value)
-                                  : e_.host ? fmt::format("{}", model_.workers)
+                                  : e_.host ? fmt::format("{}", e_.host->helpers)
                                             : "NOW",
                                   workers);
     if (!made.change.finding && model_.workers > 0) option.promises = true;
@@ -463,7 +473,6 @@ class Maker {
     const bool partly = made.change.cheaper && fix.cause != Cause::kEpochWorkerRestart;
     const bool unknown = splits || partly || (!certain && !measured);
     const CauseHistory* history = history_of(request_, fix.cause);
-    if (history) made.option.outcomes = history->n;
     std::string& condition = made.option.gain.condition;
     if (fix.stays > 0) condition += "; it is not equal work: half of the validations, and what they tell, are given up";
     const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
@@ -472,6 +481,7 @@ class Maker {
       if (certain && made.option.promises) condition += "; how much of that can be had is not known";
     } else if (history) {  // the bound stays what this recording allows
       made.least = std::clamp(history->shrink_low, 0.0, 1.0);
+      made.option.outcomes = history->n;
     } else if (shown.empty() || no_cores) {
       if (made.option.promises) condition += "; nothing here shows how much of that this change saves";
     } else {

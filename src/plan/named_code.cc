@@ -54,7 +54,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code, others)) return std::nullopt;
   Candidate made;
   Option& option = made.option;
-  option.id = "named_code";
+  option.id = kNamedCode;
   option.finding = index;
   option.candidates = finding.candidates;
   const std::string& place = e.ledger.places[static_cast<std::size_t>(*finding.code)];

@@ -2,10 +2,13 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 #include "plan/candidates.h"
 
 namespace headroom::planning {
+
+inline constexpr std::string_view kNamedCode = "named_code";  // its id
 
 // Where several causes look the same and stacks name one place of most of the time: the change of that code helps
 // whichever of them it is. Nothing elsewhere.

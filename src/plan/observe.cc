@@ -76,7 +76,7 @@ Candidate first_look(const Explanation& e) {
         fmt::format("{}{}, or {}", e.batch ? "headroom batch TASKS --stacks 20" : "headroom run --stacks 20 -- CMD",
                     why_no_stacks(e), step_of_observation(set->candidates.front(), e.meta));
   } else {
-    option.title = "First tell the candidates apart";
+    option.title = "Tell the candidates apart";
     option.apply = looks_at(set->candidates, e.meta);
     option.verify = "what it shows fits one of these causes, and none of the others";
   }

@@ -111,6 +111,34 @@ TEST(Plan, WorkersThatWaitForAConnectionMayAskForMoreAtATime) {
   EXPECT_EQ(option(plan(explain(loader_bound(0.3, 12, 2))), "more_requests"), nullptr);
 }
 
+// A thread of 0.9 cores that makes a batch while kernels run, too: one process instead of it gains what the interpreter
+// took, two are what it needs.
+TEST(Plan, AThreadThatFeedsTheMainOneIsAWorker) {
+  const auto planned = [](double threads_cpu, int cores) {
+    RecordingBuilder builder(100);
+    builder.gpu(0, [](double) { return 0.4; })
+        .machine(cores, threads_cpu)
+        .sleeping_in(WaitChannel::kFutex, threads_cpu);
+    builder.process(7, 1, 0, 100, 0.01).context(7, 0, 0, 100);
+    for (int i = 0; i < 100; ++i) {
+      builder.stacks(7, i, i + 0.4, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.4, i + 1, {"train (/u/train.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"});
+    }
+    builder.stacks(7, 0, 100, {"run (/u/data.py:1)", "decode (/u/data.py:9)"}, 8, threads_cpu > 0.5);
+    return plan(explain(builder.build()));
+  };
+  const Plan busy = planned(0.9, 8), alone = planned(0.9, 1), asleep = planned(0.02, 8);
+  const Option* more = option(busy, "more_loader_workers");
+  ASSERT_NE(more, nullptr);
+  EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=3,"));
+  EXPECT_NEAR(more->gain.high, 2.5, 0.1) << "0.4 of each second have kernels";
+  EXPECT_EQ(option(alone, "more_loader_workers"), nullptr) << "one core carries no more than that thread";
+  more = option(asleep, "more_loader_workers");
+  ASSERT_NE(more, nullptr);
+  EXPECT_THAT(more->apply, ::testing::HasSubstr("let more threads wait at a time"));
+  EXPECT_THAT(more->verify, ::testing::Not(::testing::HasSubstr("num_workers")));
+}
+
 TEST(Plan, NoWorkersAreAdvisedThatTheCoresDoNotCarry) {
   const Explanation e = explain(loader_bound(0.3, 2, 2));
   const Plan p = plan(e);
@@ -352,13 +380,14 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   EXPECT_FALSE(code->cause) << "an outcome of it says nothing of one cause";
   EXPECT_EQ(code->gain.low, 1);
   EXPECT_GT(code->gain.high, 1);
-  EXPECT_EQ(p.options[0].id, "observe");
+  EXPECT_EQ(p.options[0].id, "named_code") << "where the time goes is known";
+  EXPECT_EQ(p.options[1].id, "observe");
   const auto look = [](Cause cause) {
     RecordingMeta meta;
     meta.origin = "run", meta.tiers = "NPY", meta.stop_reason = "job_ended";
     return fmt::format("{}: {}", info(cause).words, step_of_observation(cause, meta));
   };
-  EXPECT_EQ(p.options[0].apply, look(Cause::kLoggingUpload) + "; " + look(Cause::kSlowStorage));
+  EXPECT_EQ(p.options[1].apply, look(Cause::kLoggingUpload) + "; " + look(Cause::kSlowStorage));
   EXPECT_EQ(option(plan(sleeping_in(0.5)), "named_code"), nullptr) << "no place has most of it";
   Explanation unsure = sleeping_in(0.9);
   unsure.findings[0].code.reset();

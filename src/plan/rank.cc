@@ -12,6 +12,7 @@
 
 #include "base/human.h"
 #include "plan/measured.h"
+#include "plan/named_code.h"
 
 namespace headroom::planning {
 
@@ -153,7 +154,9 @@ void rank(std::vector<Candidate>& candidates) {
   if (observation == candidates.end()) return;
   const bool of_a_set =
       first == candidates.end() || !first->option.candidates.empty() || (!first->option.promises && !is_told(*first));
-  if (of_a_set) std::rotate(candidates.begin(), observation, observation + 1);
+  // Where the time goes is known of code that stacks name, whichever cause it has: that comes first.
+  const bool named = first != candidates.end() && first->option.id == kNamedCode;
+  if (of_a_set) std::rotate(named ? first + 1 : candidates.begin(), observation, observation + 1);
 }
 
 std::vector<OptionsTogether> together(const StepModel& model, const std::vector<Candidate>& candidates) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <utility>
 
 #include "model/cores.h"
 
@@ -107,6 +108,12 @@ void add_loader(const Explanation& e, StepModel& model) {
   HostTime host = *e.host;
   const double loop = model.seconds - model.outside;  // at their start they use a core that is free once they load
   if (loop > 0) host.owner_cores = std::max(0.0, host.owner_cores * model.seconds - model.outside) / loop;
+  const bool by_threads = std::any_of(e.findings.begin(), e.findings.end(),
+                                      [](const Finding& finding) { return finding.by_threads && !finding.asleep; });
+  if (by_threads && host.helpers == 0) {  // they are a worker that shares the interpreter with the main thread
+    host.helpers = 1;
+    host.helper_cores = std::exchange(host.owner_cores, 0) * loop / std::max(1e-9, model.seconds);
+  }
   model.cores = cores_for_helpers(host);
   model.others = *model.cores - cores_for_helpers(host, cores_of_others(*e.host));
   HostTime without = host;

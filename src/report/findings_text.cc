@@ -29,11 +29,22 @@ std::string head(const Explanation& e, const Finding& finding, const std::string
   return bold(wrap(fmt::format("{} ({})", title, cost), options.width, "", "   "), options);
 }
 
+// Where the last clause of `text` begins that stands in no brackets; 0: it has one alone.
+std::size_t last_clause(std::string_view text) {
+  int open = 0;
+  for (std::size_t i = text.size(); i-- > 1;) {
+    if (text[i] == ')') ++open;
+    if (text[i] == '(') --open;
+    if (open == 0 && text[i] == ' ' && (text[i - 1] == ';' || text[i - 1] == '.')) return i;
+  }
+  return 0;
+}
+
 // As much of `text` as ends with a clause and takes at most `lines` lines; at least its first clause.
 std::string clauses(std::string_view text, std::string_view label, std::size_t lines, const TextOptions& options) {
   std::string shown = labelled(label, text, options);
   while (lines_in(shown) > lines) {
-    const std::size_t cut = std::max(text.rfind("; ") + 1, text.rfind(". ") + 1);
+    const std::size_t cut = last_clause(text);
     if (cut == 0) break;
     text = text.substr(0, cut - 1);
     shown = labelled(label, text, options);

@@ -173,7 +173,8 @@ std::string plan_headline(const Plan& plan) {
   // What is told and no matter of speed may cost more than all that is.
   const bool told = plan.options.front().cause && !plan.options.front().promises;
   if (told) first = plan.options.begin();
-  if (!first->candidates.empty()) {
+  const bool place_is_known = first == plan.options.begin();  // of code that stacks name
+  if (!first->candidates.empty() && !place_is_known) {
     const auto most = std::max_element(first, plan.options.end(), [](const Option& x, const Option& y) {
       return (x.promises ? x.gain.high : 0) < (y.promises ? y.gain.high : 0);
     });

@@ -429,17 +429,20 @@ bool waits_between_processes(std::span<const Frame> frames) {
   return false;
 }
 
-// Whether the innermost frames, those of the standard library, are at a queue of threads that is empty, or at a result
-// that is not there yet.
-bool waits_for_result(std::span<const Frame> frames) {
-  for (std::size_t i = frames.size(); i-- > 0 && is_library(frames[i]);) {
-    const std::string_view name = short_name(frames[i]), file = frames[i].file;
-    if (file.ends_with("/queue.py") && name == "get") return true;
+// By the innermost frames, those of the standard library.
+ForThread waits_for_thread(std::span<const Frame> frames) {
+  std::size_t i = frames.size();
+  for (; i > 0 && is_library(frames[i - 1]); --i) {
+    const std::string_view name = short_name(frames[i - 1]), file = frames[i - 1].file;
+    if (file.ends_with("/queue.py") && name == "get") return ForThread::kResult;
     const bool of_future = name.starts_with("result") || name == "as_completed" || name == "wait";
-    if (file.ends_with("/concurrent/futures/_base.py") && of_future) return true;
-    if (file.ends_with("/multiprocessing/pool.py") && (name == "get" || name == "next")) return true;
+    if (file.ends_with("/concurrent/futures/_base.py") && of_future) return ForThread::kResult;
+    if (file.ends_with("/multiprocessing/pool.py") && (name == "get" || name == "next")) return ForThread::kResult;
   }
-  return false;
+  if (i == frames.size() || !frames[i].file.ends_with("/threading.py")) return ForThread::kNo;
+  const std::string_view called = frames[i].function;  // by the user's own code
+  if (called == "Condition.wait" || called == "Condition.wait_for") return ForThread::kResult;
+  return called == "Event.wait" || called == "Thread.join" ? ForThread::kEnd : ForThread::kNo;
 }
 
 // The user's function nearest to what it called; one that calls itself was called by another.
@@ -486,7 +489,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
   kind.for_child = only_waits(innermost) && joins_a_process(frames);
   kind.of_processes = only_waits(innermost) && waits_between_processes(frames);
-  kind.for_result = only_waits(innermost) && !kind.of_processes && waits_for_result(frames);
+  if (only_waits(innermost) && !kind.of_processes) kind.for_thread = waits_for_thread(frames);
   const bool innermost_is_users = users && *users + (is_call(frames.back()) ? 2 : 1) == frames.size();
   kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
   if (kind.own && kind.family == Family::kNone && short_name(frames.back()) == "sleep()") kind.family = Family::kSleep;

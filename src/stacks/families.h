@@ -65,6 +65,10 @@ struct FamilyRule {
 };
 [[nodiscard]] std::span<const FamilyRule> built_in_rules();
 
+// What of another thread of its process it waits for: what that makes, in a queue of threads, for a future or on a
+// condition; or its end, or that it says so.
+enum class ForThread : std::uint8_t { kNo, kResult, kEnd };
+
 // One kind of stack.
 struct StackKind {
   Family family = Family::kNone;
@@ -80,8 +84,8 @@ struct StackKind {
   bool own = false;
   bool for_child = false;     // it waits for the end of a process that it has started
   bool of_processes = false;  // what it waits in is between processes: a pipe, a queue or a barrier of multiprocessing
-  bool for_result = false;    // it waits for what another thread makes: in a queue of threads, or for a future
-  bool feeds_main = false;    // another thread, while the main one waits so: set by stack_view()
+  ForThread for_thread = ForThread::kNo;
+  bool feeds_main = false;  // another thread, while the main one waits so: set by stack_view()
   // Of a function of the user's: the other one of his that called it, and what the frames outside of it are a part of.
   std::string caller;
   Family outside = Family::kNone;

@@ -55,16 +55,23 @@ TEST(Frame, OfALibrarysPathAPartIsTheSameEverywhere) {
 }
 
 TEST(Families, WhatComesFromAThreadIsWaitedForInAQueueOrAResult) {
-  const auto waits = [](const std::string& frame) { return kind_of({kMain, kTrain, frame}).for_result; };
+  const auto waits = [](const std::string& frame) {
+    return kind_of({kMain, kTrain, frame}).for_thread == ForThread::kResult;
+  };
   EXPECT_TRUE(waits("Queue.get (/usr/lib/python3.11/queue.py:9)"));
   EXPECT_TRUE(waits("Future.result (/usr/lib/python3.11/concurrent/futures/_base.py:9)"));
   EXPECT_TRUE(waits("IMapIterator.next (/usr/lib/python3.11/multiprocessing/pool.py:9)"));
-  EXPECT_TRUE(kind_of({kMain, kTrain, "as_completed (/usr/lib/python3.11/concurrent/futures/_base.py:9)",
-                       "Event.wait (/usr/lib/python3.11/threading.py:9)"})
-                  .for_result);
+  EXPECT_EQ(kind_of({kMain, kTrain, "as_completed (/usr/lib/python3.11/concurrent/futures/_base.py:9)",
+                     "Event.wait (/usr/lib/python3.11/threading.py:9)"})
+                .for_thread,
+            ForThread::kResult);
+  EXPECT_TRUE(waits("Condition.wait (/usr/lib/python3.11/threading.py:9)"));
+  const auto end_of = [](const std::string& frame) { return kind_of({kMain, kTrain, frame}).for_thread; };
+  EXPECT_EQ(end_of("Thread.join (/usr/lib/python3.11/threading.py:9)"), ForThread::kEnd);
+  EXPECT_EQ(end_of("Event.wait (/usr/lib/python3.11/threading.py:9)"), ForThread::kEnd);
+  EXPECT_EQ(end_of("Barrier.wait (/usr/lib/python3.11/threading.py:9)"), ForThread::kNo);
   EXPECT_FALSE(waits("Queue.put (/usr/lib/python3.11/queue.py:9)")) << "what it gives away";
   EXPECT_FALSE(waits("Queue.get (/usr/lib/python3.11/multiprocessing/queues.py:9)")) << "from a process";
-  EXPECT_FALSE(waits("Condition.wait (/usr/lib/python3.11/threading.py:9)")) << "for anything";
 }
 
 TEST(Families, ASleepOfTheUsersOwnIsKnown) {
@@ -174,7 +181,7 @@ TEST(Families, AWaitForWorkersIsNoLockOfTheUser) {
                              "select (/usr/lib/python3.11/selectors.py:4)"});
   EXPECT_EQ(kind.family, Family::kLoaderWait);
   EXPECT_EQ(kind.where, "waiting for loader workers");
-  EXPECT_EQ(kind_of({kMain, kTrain, "Event.wait (/usr/lib/python3.11/threading.py:9)"}),
+  EXPECT_EQ(kind_of({kMain, kTrain, "Barrier.wait (/usr/lib/python3.11/threading.py:9)"}),
             (StackKind{Family::kLock, Busy::kIdle, "train (train.py)", true}));
 }
 

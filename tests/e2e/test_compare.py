@@ -296,7 +296,8 @@ def test_two_recordings_by_their_steps_and_a_plan_verified(tmp_path):
     # Several options: which were applied has to be said.
     plan = planned(tmp_path, before, *HALF, more=[{"id": "other", "gain": {"low": 1, "high": 2}}])
     asked = headroom(tmp_path, "verify", plan, after, check=False)
-    assert asked.returncode == 2 and "--applied ID, of more_loader_workers, other" in asked.stderr
+    assert asked.returncode == 2
+    assert "--applied with its number in the plan or its name, of 1 (more_loader_workers), 2 (other)" in asked.stderr
     # The same plan and recording once more: it counts once.
     verified(tmp_path, plan, after, "--applied", "more_loader_workers")
 

@@ -123,7 +123,7 @@ def test_a_pipe_has_a_process_at_its_other_end(tmp_path):
 
 
 def test_a_child_has_a_name(tmp_path):
-    assert "sleep" in evidence(first_finding(tmp_path, RUNS_A_PROGRAM), "was for the end of process")
+    assert "sleep" in evidence(first_finding(tmp_path, RUNS_A_PROGRAM), "was waiting for the end of process")
 
 
 def test_what_is_exported_has_the_names(tmp_path):
