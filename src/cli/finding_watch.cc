@@ -34,7 +34,6 @@ using Json = nlohmann::json;
 
 // Reading and explaining take at most one part in so many of a core, as for `top`.
 constexpr Nanos kCostParts = 50;
-constexpr Nanos kRecent = 600 * kSecond;            // in which a minute's standstill is no small part
 constexpr Nanos kPatience = 30 * kSecond;           // for a command, as at the end
 constexpr Nanos kEndPatience = 300 * kMillisecond;  // for the process to end by itself
 constexpr std::size_t kMostTold = std::size_t{16} << 20;
@@ -88,13 +87,9 @@ class Watch {
  private:
   // False where a signal came.
   bool look(const Recording& recording) {
-    ExplainOptions options{.path = path_, .families = users_families_if_good()};
+    const ExplainOptions options{.path = path_, .families = users_families_if_good()};
     const Explanation whole = explain(recording, options);
-    std::optional<Explanation> recent;
-    if (const Nanos length = recording.meta.end - recording.meta.start; length > kRecent) {
-      options.window = {length - kRecent, length};
-      recent = explain(recording, options);
-    }
+    const std::optional<Explanation> recent = explain_last_minutes(recording, options);
     const report::LiveFindings::News news = findings_.look(whole, recent ? *recent : whole);
     for (const std::string& key : news.over)
       if (!tell(report::over_notice(end_, told_[key], report::Told::kLive), {{"key", key}, {"over", true}}))

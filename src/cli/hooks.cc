@@ -3,10 +3,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <array>
 
-#include "base/duration.h"
-#include "base/strings.h"
 #include "cli/output.h"
 #include "live/hook.h"
 
@@ -52,21 +49,7 @@ void declare_hooks(CLI::App& app, Hooks& hooks) {
          "likewise for each finding: once it is sure and has cost a minute, while the work goes on, at once what "
          "stands still, and again when that is over; the others at the end, and those that no longer hold")
       ->type_name("CMD");
-  // For tests: nobody waits two minutes.
-  app.add_option_function<std::string>(
-         "--finding-looks",
-         [&hooks](const std::string& text) {
-           report::LiveRule& rule = hooks.looks.rule;
-           const std::array<Nanos*, 4> values{&hooks.looks.every, &rule.evidence, &rule.cost, &rule.standstill};
-           const auto parts = split(text, ',');
-           for (std::size_t i = 0; i < parts.size() && i < values.size(); ++i) {
-             const auto value = parse_duration(parts[i]);
-             if (!value) throw CLI::ValidationError("--finding-looks", value.error().what);
-             *values[i] = *value;
-           }
-           rule.held = hooks.looks.every;
-         })
-      ->group("");
+  declare_finding_looks(app, hooks.looks);
 }
 
 void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanation* explanation,

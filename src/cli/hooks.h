@@ -3,22 +3,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/cli11.h"
-#include "report/live_findings.h"
+#include "cli/finding_looks.h"
 #include "report/notice.h"
 
 // Commands of the user's that are told how it went: --on-end and --on-finding of `run`, `record` and `batch`.
 namespace headroom::cli {
 
-// While the work goes on: how often it is looked for findings, and which are told.
-struct FindingLooks {
-  Nanos every = 10 * kSecond;  // between looks, and longer where a look costs much
-  report::LiveRule rule;
-};
-
 struct Hooks {
   std::string on_end, on_finding;
-  FindingLooks looks;
+  FindingLooks looks;  // while the work goes on
   [[nodiscard]] bool any() const { return !on_end.empty() || !on_finding.empty(); }
 };
 void declare_hooks(CLI::App& app, Hooks& hooks);

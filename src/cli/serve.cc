@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "cli/arguments.h"
+#include "cli/finding_looks.h"
 #include "cli/output.h"
 #include "cli/serve_dashboard.h"
 #include "cli/serve_token.h"
@@ -27,6 +28,7 @@ struct ServeOptions {
   std::string address = "127.0.0.1", socket, metrics_token_file;
   int port = kUsualPort;
   bool open = false, dcgm = false;
+  FindingLooks looks;
 };
 
 Result<serve::Door> door_of(const ServeOptions& options, const std::string& token) {
@@ -57,7 +59,7 @@ void say_socket(const ServeOptions& options, const std::string& token) {
 Result<int> run_server(const ServeOptions& options) {
   Catalog catalog;
   for (const std::string& what : options.what) HR_TRYV(catalog.name(what));
-  HR_TRY(Library library, Library::create());
+  HR_TRY(Library library, Library::create(options.looks.rule));
   HR_TRY(const ServeToken token, ServeToken::take());
   HR_TRY(serve::Door door, door_of(options, token.text()));
   std::optional<serve::UnixListening> socket;
@@ -119,6 +121,7 @@ Action declare_serve(VerbInput input) {
                  "a file with a token that opens /metrics and nothing else: for credentials_file of Prometheus")
       ->type_name("FILE");
   app.add_flag("--dcgm", options->dcgm, "serve /metrics/dcgm, too: readings under the names of dcgm-exporter");
+  declare_finding_looks(app, options->looks);
   return [options] {
     const auto done = run_server(*options);
     return done ? *done : report_error(done.error());

@@ -11,6 +11,7 @@
 #include "base/visible.h"
 #include "cli/environment.h"
 #include "cli/families.h"
+#include "cli/finding_looks.h"
 #include "cli/predictions.h"
 #include "cli/report_document.h"
 #include "cli/viewed_metrics.h"
@@ -55,8 +56,9 @@ std::optional<Nanos> age_of(const RecordingMeta& meta) {
 
 }  // namespace
 
-Result<Library> Library::create() {
+Result<Library> Library::create(const report::LiveRule& rule) {
   Library library;
+  library.rule_ = rule;
   HR_TRY(library.families_, users_families());
   return library;
 }
@@ -103,11 +105,30 @@ Result<void> Library::read(const std::string& path, Kept& kept) {
     kept.growing.reset();
   }
   kept.whole = explain(kept.recording(), explaining(kept));
+  look_for_findings(kept);
   kept.read_at = boottime_now();
   constexpr std::size_t kMostPaths = 1000;
   if (costs_.size() > kMostPaths) costs_.clear();
   costs_[path] = {kept.read_at, thread_cpu_now() - cpu};
   return {};
+}
+
+// What was found before counts, whoever asked for it.
+void Library::look_for_findings(const Kept& kept) {
+  const std::string& id = kept.recording().meta.id;
+  if (!kept.grows()) {
+    findings_.erase(id);
+    return;
+  }
+  constexpr std::size_t kMostGrowing = 64;
+  if (findings_.size() >= kMostGrowing && !findings_.contains(id)) findings_.clear();
+  const auto recent = explain_last_minutes(kept.recording(), explaining(kept));
+  (void)findings_.try_emplace(id, rule_).first->second.look(kept.whole, recent ? *recent : kept.whole);
+}
+
+std::vector<report::StandingFinding> Library::now(const Kept& kept) const {
+  const auto found = findings_.find(kept.recording().meta.id);
+  return kept.grows() && found != findings_.end() ? found->second.now() : std::vector<report::StandingFinding>();
 }
 
 Library::Kept* Library::kept_of(const std::string& path) {
@@ -168,7 +189,7 @@ Result<Library::Text> Library::view(const std::string& path, const serve::ViewQu
     const view::View view =
         view::view_of(kept->recording(), explanation,
                       {.bins = query.bins, .series_bins = query.series_bins, .most_processes = kMostProcesses});
-    return report::view_json(explanation, view, kept->grows() ? age_of(meta) : std::nullopt);
+    return report::view_json(explanation, view, kept->grows() ? age_of(meta) : std::nullopt, now(*kept));
   };
   return remembered(*kept, fmt::format("view {} {} {} {}", begin, end, query.bins, query.series_bins), make);
 }

@@ -12,6 +12,7 @@
 #include "cli/open_recording.h"
 #include "diagnose/explain.h"
 #include "record/growing.h"
+#include "report/live_findings.h"
 #include "serve/route.h"
 #include "stacks/families.h"
 
@@ -23,7 +24,8 @@ class Library {
  public:
   using Text = std::shared_ptr<const std::string>;
 
-  [[nodiscard]] static Result<Library> create();  // kInvalidInput: the user's families cannot be used
+  // `rule`: what stands while a recording grows. kInvalidInput: the user's families cannot be used.
+  [[nodiscard]] static Result<Library> create(const report::LiveRule& rule);
 
   [[nodiscard]] Result<Text> view(const std::string& path, const serve::ViewQuery& query);
   [[nodiscard]] Result<Text> why(const std::string& path);
@@ -60,6 +62,8 @@ class Library {
   [[nodiscard]] Kept* kept_of(const std::string& path);       // nullptr: it is not
   [[nodiscard]] Result<Kept*> open(const std::string& path);  // until the next one is opened
   [[nodiscard]] Result<void> read(const std::string& path, Kept& kept);
+  void look_for_findings(const Kept& kept);
+  [[nodiscard]] std::vector<report::StandingFinding> now(const Kept& kept) const;
   [[nodiscard]] bool due_for_scrape(const std::string& path) const;
   [[nodiscard]] bool is_fresh(const std::string& path, const Kept& kept) const;
   [[nodiscard]] ExplainOptions explaining(const Kept& kept) const;
@@ -70,6 +74,8 @@ class Library {
   std::list<std::pair<std::string, Kept>> kept_;   // by path, the last one asked for first
   std::list<std::pair<std::string, Text>> texts_;  // likewise, of recordings that have ended; by id, time and question
   std::map<std::string, Scrape> scrapes_;          // by form and path
+  report::LiveRule rule_;
+  std::map<std::string, report::LiveFindings> findings_;  // of recordings that grow, kept or not; by id
   struct Cost {
     Nanos at = 0;   // boottime, when it was read
     Nanos cpu = 0;  // of reading and explaining

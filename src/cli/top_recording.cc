@@ -13,8 +13,8 @@
 #include "base/filesystem.h"
 #include "base/ids.h"
 #include "cli/families.h"
+#include "cli/finding_looks.h"
 #include "cli/viewed_metrics.h"
-#include "diagnose/explain.h"
 #include "host/proc_parse.h"
 
 namespace headroom::cli {
@@ -24,6 +24,7 @@ namespace {
 constexpr Nanos kEvery = 1 * kSecond;
 // Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
 constexpr Nanos kCostParts = 50;
+constexpr Nanos kFindingsCostParts = 200;      // likewise, of looks for what stands
 constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
 
@@ -128,15 +129,34 @@ std::optional<WatchedRecording> WatchedRecording::begun_elsewhere() const {
 
 void WatchedRecording::explain_window(const screen::State& state) {
   const Nanos cpu = process_cpu_now();
-  ExplainOptions options;
-  options.path = opened_.path;
-  options.file_bytes = opened_.file_bytes;
-  options.families = families_;
+  ExplainOptions options = explaining();
   options.window = screen::window_of(state, span());
   explanation_ = explain(recording(), options);
   view_ = view::view_of(recording(), explanation_, {.bins = 1, .series_bins = 1, .most_processes = 200});
   explaining_cost_ = process_cpu_now() - cpu;
   plan_next_look();
+  if (grows() && !state.at && boottime_now() >= next_findings_) look_for_findings();
+}
+
+ExplainOptions WatchedRecording::explaining() const {
+  ExplainOptions options;
+  options.path = opened_.path;
+  options.file_bytes = opened_.file_bytes;
+  options.families = families_;
+  return options;
+}
+
+// Seldom: the window alone is explained anew with every picture.
+void WatchedRecording::look_for_findings() {
+  const Nanos cpu = process_cpu_now();
+  const ExplainOptions options = explaining();
+  const bool is_whole =
+      explanation_.ledger.begin <= recording().meta.start && explanation_.ledger.end >= recording().meta.end;
+  const std::optional<Explanation> all = is_whole ? std::nullopt : std::optional(explain(recording(), options));
+  const Explanation& whole = all ? *all : explanation_;
+  const std::optional<Explanation> recent = explain_last_minutes(recording(), options);
+  (void)findings_.look(whole, recent ? *recent : whole);
+  next_findings_ = boottime_now() + std::max(FindingLooks().every, kFindingsCostParts * (process_cpu_now() - cpu));
 }
 
 void WatchedRecording::plan_next_look() {
@@ -152,6 +172,7 @@ bool WatchedRecording::grows() const { return opened_.file_bytes && goes_on(reco
 screen::Scene WatchedRecording::scene() const {
   const RecordingMeta& meta = recording().meta;
   screen::Scene scene{explanation_, view_, meta.start, meta.end, name_, trouble_, std::nullopt};
+  if (grows()) scene.now = findings_.now();
   if (goes_on(meta) && meta.boot_id == boot_id()) scene.behind = std::max<Nanos>(0, boottime_now() - meta.end);
   if (meta.stop_reason == "recovered" && trouble_.empty())
     scene.trouble = "its recorder died: this is what it had written";

@@ -8,7 +8,9 @@
 #include "cli/box_watch.h"
 #include "cli/file_trace.h"
 #include "cli/open_recording.h"
+#include "diagnose/explain.h"
 #include "record/growing.h"
+#include "report/live_findings.h"
 #include "screen/scene.h"
 #include "stacks/families.h"
 
@@ -45,6 +47,8 @@ class WatchedRecording {
  private:
   [[nodiscard]] bool grows() const;
   void plan_next_look();
+  [[nodiscard]] ExplainOptions explaining() const;
+  void look_for_findings();
   [[nodiscard]] std::optional<std::string> go_on_in_box();
   [[nodiscard]] std::optional<WatchedRecording> begun_elsewhere() const;
 
@@ -59,6 +63,8 @@ class WatchedRecording {
   view::View view_;
   std::vector<stacks::FamilyRule> families_;
   FileTrace trace_{};
+  report::LiveFindings findings_{{}};                                   // of all of it, looked for as it grows
+  Nanos next_findings_ = 0;                                             // boottime
   Nanos read_at_ = 0, next_look_ = 0, cost_ = 0, explaining_cost_ = 0;  // costs: CPU of the last time
 };
 

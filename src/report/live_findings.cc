@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 namespace headroom::report {
 
@@ -60,12 +61,33 @@ std::set<std::string> gpus_of(const Finding& finding, const Explanation& in) {
   return gpus;
 }
 
+StandingFinding standing_of(const Finding& finding, const std::string& key, bool alarm, Nanos since) {
+  return {.key = key, .title = finding.title, .advice = finding.advice, .alarm = alarm, .since = since};
+}
+
 // The slices of these GPUs.
 std::vector<const std::vector<Slice>*> slices_of(const Explanation& whole, const std::set<std::string>& gpus) {
   std::vector<const std::vector<Slice>*> slices;
   for (std::size_t device = 0; device < whole.slices.size(); ++device)
     if (gpus.contains(whole.ledger.devices[device].uuid)) slices.push_back(&whole.slices[device]);
   return slices;
+}
+
+// When the last of these GPUs worked, or was held by nobody; the begin of all where none did.
+Nanos last_at_work(const Explanation& whole, const std::set<std::string>& gpus) {
+  Nanos last = whole.ledger.begin;
+  for (const auto* slices : slices_of(whole, gpus)) {
+    const auto went_on = std::find_if(slices->rbegin(), slices->rend(), [](const Slice& slice) {
+      return !is_held_idle(slice.account) && slice.account != Account::kUnobserved;
+    });
+    if (went_on != slices->rend()) last = std::max(last, went_on->end);
+  }
+  return last;
+}
+
+bool costs_time_after(const Finding& finding, Nanos from) {
+  return std::any_of(finding.claims.begin(), finding.claims.end(),
+                     [&](const ClaimedPiece& piece) { return piece.end > from; });
 }
 
 }  // namespace
@@ -107,26 +129,21 @@ bool LiveFindings::rings(const Finding& finding, const Explanation& in, const Ex
 }
 
 // What a standstill is called may change while it lasts.
-bool LiveFindings::stood_already(const Finding& finding, const std::set<std::string>& gpus) const {
-  return kind_of(finding) == Kind::kStandstill && std::any_of(alarms_.begin(), alarms_.end(), [&](const auto& one) {
-           return one.second.kind == Kind::kStandstill && one.second.gpus == gpus;
-         });
+const std::string* LiveFindings::stood_already(const Finding& finding, const std::set<std::string>& gpus) const {
+  if (kind_of(finding) != Kind::kStandstill) return nullptr;
+  const auto found = std::find_if(alarms_.begin(), alarms_.end(), [&](const auto& one) {
+    return one.second.kind == Kind::kStandstill && one.second.gpus == gpus;
+  });
+  return found == alarms_.end() ? nullptr : &found->first;
 }
 
 bool LiveFindings::is_over(const Alarm& alarm, const Explanation& whole) {
-  const auto went_on = [&](const std::vector<Slice>* slices) {  // kernels came, or nobody holds it any more
-    return std::any_of(slices->rbegin(), slices->rend(), [&](const Slice& slice) {
-      return slice.end > alarm.told_at && !is_held_idle(slice.account) && slice.account != Account::kUnobserved;
-    });
-  };
   switch (alarm.kind) {
     case Kind::kFailingBatch:
       return whole.batch && whole.batch->failed_before_any_success == 0;
     case Kind::kLost:
-    case Kind::kStandstill: {
-      const auto slices = slices_of(whole, alarm.gpus);
-      return std::any_of(slices.begin(), slices.end(), went_on);
-    }
+    case Kind::kStandstill:
+      return last_at_work(whole, alarm.gpus) > alarm.told_at;
     case Kind::kUsual:
       break;
   }
@@ -141,14 +158,22 @@ LiveFindings::News LiveFindings::look(const Explanation& whole, const Explanatio
       continue;
     }
     news.over.push_back(alarm->first);
+    stands_no_more(alarm->first);
     told_.erase(alarm->first);
     alarm = alarms_.erase(alarm);
   }
   const auto ring = [&](const Explanation& in, std::size_t i, const std::string& key) {
     const Finding& finding = in.findings[i];
     const std::set<std::string> gpus = gpus_of(finding, in);
-    if (!rings(finding, in, whole) || stood_already(finding, gpus) || !told_.insert(key).second) return;
+    if (!rings(finding, in, whole)) return;
+    if (const std::string* same = stood_already(finding, gpus)) return call_it(*same, finding);
+    if (alarms_.contains(key)) return;
+    told_.insert(key);
+    stands_no_more(key);  // as what cost time before
     alarms_[key] = {kind_of(finding), gpus, whole.ledger.end};
+    const bool of_gpus = kind_of(finding) != Kind::kFailingBatch && !gpus.empty();
+    const Nanos since = of_gpus ? last_at_work(whole, gpus) : whole.ledger.end;
+    standing_.push_back({standing_of(finding, key, true, since)});
     news.fresh.push_back({&in, i, key, true});
   };
   std::map<std::string, Nanos> now;
@@ -163,14 +188,51 @@ LiveFindings::News LiveFindings::look(const Explanation& whole, const Explanatio
     if (whole.ledger.span() < rule_.evidence || !weighty) continue;
     const auto before = since_.find(keys[i]);
     const Nanos since = now[keys[i]] = before == since_.end() ? whole.ledger.end : before->second;
-    if (before != since_.end() && whole.ledger.end - since >= rule_.held && told_.insert(keys[i]).second)
-      news.fresh.push_back({&whole, i, keys[i], false});
+    if (before == since_.end() || whole.ledger.end - since < rule_.held || !told_.insert(keys[i]).second) continue;
+    standing_.push_back({standing_of(finding, keys[i], false, since)});
+    news.fresh.push_back({&whole, i, keys[i], false});
   }
   since_ = std::move(now);
   const auto recent_keys = finding_keys(recent);
   for (std::size_t i = 0; i < recent_keys.size(); ++i)
     if (kind_of(recent.findings[i]) == Kind::kStandstill) ring(recent, i, recent_keys[i]);
+  see_what_holds(whole, recent);
   return news;
+}
+
+void LiveFindings::stands_no_more(const std::string& key) {
+  std::erase_if(standing_, [&](const Told& told) { return told.finding.key == key; });
+}
+
+// What it is called, and what it names, may change from look to look.
+void LiveFindings::call_it(const std::string& key, const Finding& finding) {
+  for (auto& [told, holds] : standing_)
+    if (told.key == key) told.title = finding.title, told.advice = finding.advice;
+}
+
+// A standstill that is no alarm is over.
+void LiveFindings::see_what_holds(const Explanation& whole, const Explanation& recent) {
+  const auto keys = finding_keys(whole);
+  for (auto& [standing, holds] : standing_) {
+    if (standing.alarm) continue;
+    const bool held = std::exchange(holds, false);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const Finding& finding = whole.findings[i];
+      if (keys[i] != standing.key || kind_of(finding) == Kind::kStandstill ||
+          !costs_time_after(finding, recent.ledger.begin))
+        continue;
+      holds = true;
+      if (!held) standing.since = whole.ledger.end;
+      call_it(standing.key, finding);
+    }
+  }
+}
+
+std::vector<StandingFinding> LiveFindings::now() const {
+  std::vector<StandingFinding> now;
+  for (const Told& told : standing_)
+    if (told.holds) now.push_back(told.finding);
+  return now;
 }
 
 LeftToTell left_to_tell(const std::vector<ToldFinding>& told, const Explanation& explanation) {

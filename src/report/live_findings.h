@@ -31,6 +31,16 @@ struct LiveRule {
 // One for each finding: its cause, or its candidates, and how many of that come before it. The same in every look.
 [[nodiscard]] std::vector<std::string> finding_keys(const Explanation& explanation);
 
+// One that was told and holds.
+struct StandingFinding {
+  std::string key, title, advice;
+  bool alarm = false;
+  // On the recording's clock. Of a standstill or a lost GPU: when its GPUs last worked or were free. Of a batch that
+  // fails: when that was told. Of others: since when every look has found it.
+  Nanos since = 0;
+  bool operator==(const StandingFinding&) const = default;
+};
+
 class LiveFindings {
  public:
   explicit LiveFindings(LiveRule rule) : rule_(rule) {}
@@ -48,6 +58,9 @@ class LiveFindings {
   // `recent`: the last minutes explained alone, where a standstill is no small part; may be `whole` itself. Both have
   // to live as long as the answer is used.
   [[nodiscard]] News look(const Explanation& whole, const Explanation& recent);
+  // What stands as of the last look, in the order in which it was told: an alarm until it is over; another as long as
+  // the whole recording has it, and it costs time in the last minutes.
+  [[nodiscard]] std::vector<StandingFinding> now() const;
 
  private:
   enum class Kind { kUsual, kLost, kFailingBatch, kStandstill };
@@ -56,16 +69,25 @@ class LiveFindings {
     std::set<std::string> gpus;  // by UUID: another explanation may number them otherwise
     Nanos told_at = 0;
   };
+  struct Told {
+    StandingFinding finding;
+    bool holds = true;
+  };
   [[nodiscard]] static Kind kind_of(const Finding& finding);
   [[nodiscard]] bool rings(const Finding& finding, const Explanation& in, const Explanation& whole) const;
   [[nodiscard]] bool stands(const Finding& finding, const Explanation& in, const Explanation& whole) const;
-  [[nodiscard]] bool stood_already(const Finding& finding, const std::set<std::string>& gpus) const;
+  // The alarm that this goes on with; nullptr: there is none.
+  [[nodiscard]] const std::string* stood_already(const Finding& finding, const std::set<std::string>& gpus) const;
   [[nodiscard]] static bool is_over(const Alarm& alarm, const Explanation& whole);
+  void stands_no_more(const std::string& key);
+  void call_it(const std::string& key, const Finding& finding);
+  void see_what_holds(const Explanation& whole, const Explanation& recent);
 
   LiveRule rule_;
   std::map<std::string, Nanos> since_;  // of each finding that held in every look since then
   std::set<std::string> told_;
   std::map<std::string, Alarm> alarms_;  // told, and not over
+  std::vector<Told> standing_;           // of told_, in that order
 };
 
 // One that was told.

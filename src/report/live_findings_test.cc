@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/live_findings.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,6 +143,81 @@ TEST(LiveFindings, TheEndOfAStandstillIsToldAndTheNextOneAgain) {
   EXPECT_THAT(live.look(back, back).over, ElementsAre("unreleased_after_work"));
   EXPECT_THAT(live.look(back, back).over, IsEmpty());
   EXPECT_THAT(look(live, held(4 * kMinute, 20 * kMinute, true, back.slices[0])), ElementsAre(0));
+}
+
+// What stands, as "key since seconds".
+std::vector<std::string> now(const LiveFindings& live) {
+  std::vector<std::string> now;
+  for (const StandingFinding& one : live.now()) now.push_back(fmt::format("{} {}", one.key, one.since / kSecond));
+  return now;
+}
+
+TEST(LiveFindings, AnAlarmStandsFromTheLastWorkUntilItIsOver) {
+  LiveFindings live({});
+  (void)look(live, held(25 * kSecond, 80 * kSecond));
+  EXPECT_THAT(now(live), IsEmpty()) << "not told yet";
+  (void)look(live, held(25 * kSecond, 2 * kMinute));
+  EXPECT_THAT(now(live), ElementsAre("unreleased_after_work 25"));
+  EXPECT_TRUE(live.now()[0].alarm);
+  Explanation unseen = held(25 * kSecond, 3 * kMinute);
+  unseen.findings.clear();
+  (void)look(live, unseen);
+  EXPECT_THAT(now(live), ElementsAre("unreleased_after_work 25")) << "nothing worked since";
+  Explanation renamed = held(25 * kSecond, 4 * kMinute);
+  renamed.findings[0].title = "held by two";
+  (void)look(live, renamed);
+  EXPECT_EQ(live.now()[0].title, "held by two");
+  unseen.slices[0].push_back({.begin = 3 * kMinute, .end = 5 * kMinute, .account = Account::kUseful});
+  unseen.ledger.end = 5 * kMinute;
+  (void)look(live, unseen);
+  EXPECT_THAT(now(live), IsEmpty());
+}
+
+TEST(LiveFindings, WhatCostsTimeStandsWhileItIsFoundAndGoesOn) {
+  LiveFindings live({});
+  const auto idle = [](Nanos span, Nanos until) { return after(span, {finding(Cause::kMoreGpusThanUseful, until)}); };
+  const std::string key(info(Cause::kMoreGpusThanUseful).id);
+  (void)look(live, idle(3 * kMinute, 2 * kMinute));
+  EXPECT_THAT(now(live), IsEmpty()) << "not told yet";
+  (void)look(live, idle(4 * kMinute, 2 * kMinute));
+  EXPECT_THAT(now(live), ElementsAre(key + " 180"));
+  EXPECT_FALSE(live.now()[0].alarm);
+  (void)look(live, after(5 * kMinute, {}));
+  EXPECT_THAT(now(live), IsEmpty());
+  (void)look(live, idle(6 * kMinute, 3 * kMinute));
+  EXPECT_THAT(now(live), ElementsAre(key + " 360")) << "again";
+  Explanation recent = after(16 * kMinute, {});
+  recent.ledger.begin = 6 * kMinute;
+  (void)live.look(idle(16 * kMinute, 6 * kMinute), recent);
+  EXPECT_THAT(now(live), IsEmpty()) << "it costs nothing in the last minutes";
+}
+
+TEST(LiveFindings, WhatStandsIsInTheOrderInWhichItWasTold) {
+  LiveFindings live({});
+  const auto both = [](Nanos now) {
+    Explanation explanation = held(4 * kMinute, now);
+    explanation.findings.push_back(finding(Cause::kMoreGpusThanUseful, 4 * kMinute));
+    return explanation;
+  };
+  for (const Nanos at : {240 * kSecond, 280 * kSecond, 310 * kSecond}) (void)look(live, both(at));
+  EXPECT_THAT(now(live),
+              ElementsAre(std::string(info(Cause::kMoreGpusThanUseful).id) + " 240", "unreleased_after_work 240"));
+}
+
+TEST(LiveFindings, AStandstillThatWasToldAsACostRingsAgain) {
+  LiveFindings live({});
+  ASSERT_THAT(look(live, held(25 * kSecond, 3 * kMinute)), ElementsAre(0));
+  const auto past = [](Nanos now) {  // it worked again from three minutes on
+    Explanation explanation = held(25 * kSecond, 3 * kMinute);
+    explanation.slices[0].push_back({.begin = 3 * kMinute, .end = now, .account = Account::kUseful});
+    explanation.ledger.end = now;
+    return explanation;
+  };
+  EXPECT_THAT(look(live, past(4 * kMinute)), IsEmpty());
+  EXPECT_THAT(look(live, past(5 * kMinute)), ElementsAre(0)) << "as what it cost";
+  EXPECT_THAT(now(live), IsEmpty()) << "and it is over";
+  EXPECT_THAT(look(live, held(5 * kMinute, 20 * kMinute, true, past(4 * kMinute).slices[0])), ElementsAre(0));
+  EXPECT_THAT(now(live), ElementsAre("unreleased_after_work 300"));
 }
 
 TEST(LiveFindings, AStandstillThatGetsAnotherNameIsTheSame) {

@@ -85,6 +85,17 @@ class Writer {
     return list;
   }
 
+  [[nodiscard]] Json now(const std::vector<StandingFinding>& standing) const {
+    Json list = Json::array();
+    for (const StandingFinding& one : standing)
+      list.push_back({{"key", one.key},
+                      {"title", one.title},
+                      {"advice", one.advice},
+                      {"alarm", one.alarm},
+                      {"since_ns", offset(one.since)}});
+    return list;
+  }
+
   [[nodiscard]] Nanos offset(Nanos at) const { return at - e_.meta.start; }
 
  private:
@@ -179,7 +190,8 @@ class Writer {
 
 }  // namespace
 
-std::string view_json(const Explanation& e, const view::View& view, std::optional<Nanos> behind) {
+std::string view_json(const Explanation& e, const view::View& view, std::optional<Nanos> behind,
+                      const std::vector<StandingFinding>& now) {
   const Writer writer(e, view);
   const Json answer{{"schema", "headroom.view/1"},
                     {"recording",
@@ -201,6 +213,7 @@ std::string view_json(const Explanation& e, const view::View& view, std::optiona
                     {"processes", writer.processes()},
                     {"processes_left_out", view.processes_left_out},
                     {"findings", writer.findings()},
+                    {"now", writer.now(now)},
                     {"losses", losses_json(e.losses)}};
   return dump(answer, -1);
 }

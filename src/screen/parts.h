@@ -15,7 +15,7 @@ namespace headroom::screen {
 [[nodiscard]] std::size_t rows_for_gpus(const Scene& scene, const State& state, std::size_t rows);
 std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state);
 std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state);
-std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene);
+std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state);
 
 [[nodiscard]] std::vector<std::string> lines_of(std::string_view text);  // without empty ones at the end
 

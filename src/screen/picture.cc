@@ -123,7 +123,8 @@ void put_main(Canvas& canvas, const Scene& scene, const State& state) {
   const std::size_t left = rows - std::min(rows, row + kept);
   if (state.shows(Box::kTable)) row = put_table(canvas, row, left, scene, state);
   if (state.shows(Box::kFinding))
-    put_finding(canvas, row, std::min(rows - 1 - std::min(rows - 1, row), std::max<std::size_t>(finding, 4)), scene);
+    put_finding(canvas, row, std::min(rows - 1 - std::min(rows - 1, row), std::max<std::size_t>(finding, 4)), scene,
+                state);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/explanation.h"
+#include "report/live_findings.h"
 #include "screen/canvas.h"
 #include "view/view.h"
 
@@ -22,6 +23,8 @@ struct Scene {
   std::string name;                // of the recording
   std::string trouble;             // why what is shown is not the newest; ""
   std::optional<Nanos> behind;     // live: the age of the last reading
+  // Live: what stands at the end of the whole recording.
+  std::vector<report::StandingFinding> now = {};
 };
 
 enum class Page : std::uint8_t { kMain, kWhy, kHelp };

@@ -30,6 +30,7 @@ struct Watched {
   [[nodiscard]] Scene scene() const {
     Scene scene{explanation, view, recording.meta.start, recording.meta.end, "run.hrec", "", std::nullopt};
     if (view.goes_on) scene.behind = 1400 * kMillisecond;
+    scene.now = now;
     return scene;
   }
   Wish press(Key key) {
@@ -50,6 +51,7 @@ struct Watched {
   State state;
   Explanation explanation;
   view::View view;
+  std::vector<report::StandingFinding> now;
 };
 
 // Two GPUs, of which one waits; three processes; a fourth where a test wants a stranger.
@@ -126,6 +128,31 @@ TEST(Picture, PutsTheFindingFirstThatTheReportPutsFirst) {
   ASSERT_GT(findings.size(), 1U);
   ASSERT_GT(findings.back().cost(), findings.front().cost()) << "a GPU that is not needed costs most, and comes last";
   EXPECT_THAT(watched.text(), HasSubstr("! " + findings.front().title.substr(0, 20)));
+}
+
+TEST(Picture, PutsWhatStandsNowBeforeTheFindingOfTheWindow) {
+  Watched watched = live();
+  ASSERT_TRUE(first_finding(watched.explanation));
+  const std::string first = watched.explanation.findings[*first_finding(watched.explanation)].title;
+  const auto place = [&](const std::string& words) { return watched.text({200, 40}).find("! " + words); };
+  const std::string::size_type alone = place(first);
+  ASSERT_NE(alone, std::string::npos);
+  EXPECT_EQ(place("Now: "), std::string::npos);
+  const Nanos end = watched.recording.meta.end;
+  watched.now = {
+      {.key = "usual", .title = "One GPU idles", .advice = "", .since = end - 20 * kSecond},
+      {.key = "same", .title = first, .advice = "", .since = 0},
+      {.key = "hang", .title = "Nothing moves", .advice = "look", .alarm = true, .since = end - 130 * kSecond}};
+  EXPECT_EQ(place("Now: Nothing moves, for 2:10. Try: look."), alone);
+  EXPECT_GT(place(first), alone);
+  EXPECT_GT(place("Now: One GPU idles, for 20.0 s."), place(first));
+  EXPECT_EQ(place("Now: " + first), std::string::npos) << "the window has it";
+  watched.now[1].alarm = true;
+  EXPECT_NE(place("Now: " + first), std::string::npos);
+  EXPECT_EQ(place(first), std::string::npos) << "not twice";
+  watched.type(" ");
+  EXPECT_EQ(place("Now: "), std::string::npos) << "it stands still";
+  EXPECT_EQ(place(first), alone);
 }
 
 TEST(Picture, IsOfTheSizeOfTheTerminalWhateverItIs) {

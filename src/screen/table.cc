@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -102,6 +103,42 @@ void put_row(Canvas& canvas, std::size_t row, const std::vector<Column>& columns
   canvas.put(row, doing, words, style);
 }
 
+std::string with_advice(std::string text, const std::string& advice) {
+  text += ".";
+  if (!advice.empty()) text += fmt::format(" Try: {}.", advice);
+  return text;
+}
+
+std::string finding_words(const Explanation& e, const Finding& finding) {
+  const double share = static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e.ledger.budget()));
+  std::string text = finding.title;
+  if (finding.cost() > 0)
+    text +=
+        fmt::format(": {} {}, {} of the window's GPU time", report::is_unknown_time(finding) ? "unknown for" : "costs",
+                    human_duration(finding.cost()), human_percent(share));
+  return with_advice(std::move(text), finding.advice);
+}
+
+// Alarms, then the finding of the window, then what else stands; of a picture that stands still that of the window
+// alone. None twice.
+std::vector<std::string> findings_of(const Scene& scene, const State& state) {
+  const Explanation& e = scene.explanation;
+  const auto first = first_finding(e);
+  std::vector<std::string> said, others;
+  bool first_is_alarm = false;
+  for (const report::StandingFinding& one : scene.now) {
+    if (state.at) break;
+    const bool is_first = first && e.findings[*first].title == one.title;
+    first_is_alarm |= is_first && one.alarm;
+    if (is_first && !one.alarm) continue;
+    const std::string words = fmt::format("Now: {}, for {}", one.title, human_duration(scene.end - one.since));
+    (one.alarm ? said : others).push_back(with_advice(words, one.advice));
+  }
+  if (first && !first_is_alarm) said.push_back(finding_words(e, e.findings[*first]));
+  said.insert(said.end(), others.begin(), others.end());
+  return said;
+}
+
 }  // namespace
 
 std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
@@ -126,30 +163,22 @@ std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const S
   return for_detail > 0 ? put_detail(canvas, row, for_detail, scene, table[chosen]) : row;
 }
 
-std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene) {
+std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
   if (rows == 0) return row;
-  const Explanation& e = scene.explanation;
-  const auto first = first_finding(e);
-  if (!first) {
+  const std::vector<std::string> findings = findings_of(scene, state);
+  if (findings.empty()) {
     canvas.put(row, 0, "No finding costs device time in this window.", kFaint);
     return row + 1;
   }
-  const Finding& finding = e.findings[*first];
-  const double share = static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e.ledger.budget()));
-  std::string text = finding.title;
-  if (finding.cost() > 0)
-    text +=
-        fmt::format(": {} {}, {} of the window's GPU time", report::is_unknown_time(finding) ? "unknown for" : "costs",
-                    human_duration(finding.cost()), human_percent(share));
-  text += ".";
-  if (!finding.advice.empty()) text += fmt::format(" Try: {}.", finding.advice);
-  std::size_t used = 0;
-  for (const std::string& line : lines_of(report::wrap(text, canvas.size().columns, "! ", "  "))) {
-    if (used == rows) break;
-    canvas.put(row + used, 0, line, used == 0 ? Style{.ink = Colour::kYellow, .bold = true} : kPlain);
-    ++used;
+  const std::size_t end = row + rows;
+  for (const std::string& text : findings) {
+    Style style{.ink = Colour::kYellow, .bold = true};
+    for (const std::string& line : lines_of(report::wrap(text, canvas.size().columns, "! ", "  "))) {
+      if (row == end) return row;
+      canvas.put(row++, 0, line, std::exchange(style, kPlain));
+    }
   }
-  return row + used;
+  return row;
 }
 
 }  // namespace headroom::screen

@@ -91,19 +91,30 @@ def test_who_is_no_longer_let_in_is_told_what_to_do(tmp_path):
         running[-1].stop()
 
 
-@in_a_browser
-def test_a_recording_that_goes_on_is_followed(tmp_path):
+def play_while_it_goes_on(tmp_path, scenario, *sim):
     end = tmp_path / "end"
-    words = [HEADROOM, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "-i", "200ms", "--", "sh", "-c", f"while [ ! -e {end} ]; do sleep 0.1; done"]
+    words = [HEADROOM, "sim", *sim, "--", HEADROOM, "run", "-i", "200ms", "--", "sh", "-c", f"while [ ! -e {end} ]; do sleep 0.1; done"]
     with open(tmp_path / "run.txt", "w", encoding="utf-8") as said:
         job = subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     try:
         with Server(tmp_path) as server:
             wait_until(lambda: any(one["state"] == "recording" and one["gpus"] for one in server.overview()["recordings"]), "a recording")
-            play(tmp_path, "live", server, {"end the job": end.touch})
+            play(tmp_path, scenario, server, {"end the job": end.touch})
     finally:
         end.touch()
         job.wait(PATIENCE)
+
+
+@in_a_browser
+def test_a_recording_that_goes_on_is_followed(tmp_path):
+    play_while_it_goes_on(tmp_path, "live", "--gpus", "1xA6000")
+
+
+@in_a_browser
+def test_what_stands_is_said_and_goes(tmp_path):
+    faults = tmp_path / "lost.toml"
+    faults.write_text('[[fault]]\nkind = "lost"\nat = 1\ndevice = 1\n')
+    play_while_it_goes_on(tmp_path, "now", "--gpus", "2xA6000", "--faults", faults)
 
 
 def pages_of(overview):

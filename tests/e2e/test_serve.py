@@ -444,6 +444,32 @@ def test_a_recording_is_watched_while_it_grows(tmp_path, job):
         assert live["key"] in {r["key"] for r in again.overview()["recordings"]}, "a page that is open goes on after a restart"
 
 
+def test_what_stands_still_is_shown_at_that_moment_and_goes_when_it_is_over(tmp_path):
+    job = [HEADROOM, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "run", "-q", "-i", "200ms", "--",
+           HEADROOM, "sim-job", "-q", "--epochs", "1000", "--step-gpu-ms", "16"]
+    with started(tmp_path, job), Server(tmp_path, "--finding-looks", "300ms,1h,1h,12s") as server:
+        live = wait_until(lambda: next((r for r in server.overview()["recordings"] if r["state"] == "recording"), None), "it")
+        path = f"/api/recordings/{live['key']}/view"
+
+        def computes():
+            view = held(server.get(path).body)
+            assert view["now"] == []
+            busy = any(account["account"] == "useful" for account in view["accounts"])
+            return view if busy and any("sim-job" in p["command"] and p["gpus"] for p in view["processes"]) else None
+        before = wait_until(computes, "the job at work")
+        pid = next(p["pid"] for p in before["processes"] if "sim-job" in p["command"] and p["gpus"])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            stands, = wait_until(lambda: held(server.get(path).body)["now"], "what stands")
+            assert stands["alarm"] and 0 < stands["since_ns"] < server.view(live["key"])["span_ns"]
+            assert "stopped" in stands["title"], stands
+            assert [one["key"] for one in server.view(live["key"], begin=0, end=10**9)["now"]] == [stands["key"]], "of any window"
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: server.view(live["key"])["now"] == [], "its end")
+        assert server.view(live["key"])["goes_on"]
+
+
 def children(pid):
     found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
     return [int(child) for child in found.split()]

@@ -315,11 +315,11 @@ def test_once_at_a_time(tmp_path):
     assert late.returncode == 2 and "the recording ends before" in late.stderr
 
 
-def recorded(tmp_path, seconds):
+def recorded(tmp_path, seconds, *sim):
     """A recording that is being written, of a virtual job; its process."""
     recording = tmp_path / "live.hrec"
     run = subprocess.Popen(
-        [HEADROOM, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "--interval", "200ms", "--output", recording,
+        [HEADROOM, "sim", "--gpus", "2xRTX3090", *sim, "--", HEADROOM, "run", "--interval", "200ms", "--output", recording,
          "--", HEADROOM, "sim-job", "--steps", str(seconds * 10), "--loader-workers", "1", "--loader-ms", "80"],
         env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True)
@@ -348,6 +348,27 @@ def test_a_recording_that_grows_and_whose_writer_is_killed(tmp_path):
             top.shows("its recorder died")
             top.press("q")
             assert top.ends() == 0
+    finally:
+        os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+        run.wait()
+
+
+def test_an_alarm_stands_before_the_finding_of_the_window_while_the_work_goes_on(tmp_path):
+    faults = tmp_path / "lost.toml"
+    faults.write_text('[[fault]]\nkind = "lost"\nat = 1\ndevice = 1\n')
+    recording, run = recorded(tmp_path, 600, "--faults", faults)
+    try:
+        def once():
+            return headroom(tmp_path, "top", recording, "--once", "--width", "120").stdout
+        alarm = "! Now: The driver lost "
+        wait_until(lambda: alarm in once(), "the alarm")
+        with OnTerminal(tmp_path, recording, columns=120) as top:
+            top.shows(alarm)
+            top.press(" ")
+            top.until(lambda text: "live, paused" in text and "Now: " not in text, "what stands still without it")
+        os.killpg(run.pid, signal.SIGINT)
+        run.wait(timeout=PATIENCE)
+        assert "Now: " not in once()
     finally:
         os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
         run.wait()

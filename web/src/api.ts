@@ -129,6 +129,14 @@ export interface Finding {
   gain: Gain | null;
   bound: string;
 }
+/** What stands at this moment. */
+export interface Standing {
+  key: string;
+  title: string;
+  advice: string;
+  alarm: boolean;
+  since_ns: number;
+}
 export interface Loss {
   what: string;
   count: number;
@@ -156,6 +164,7 @@ export interface View {
   processes: Process[];
   processes_left_out: number;
   findings: Finding[];
+  now: Standing[];
   losses: Loss[];
 }
 

@@ -6,7 +6,7 @@ import { ChartsContext } from "./cursor";
 import { Findings } from "./findings";
 import { Ledger } from "./ledger";
 import { type Change, useAnswer } from "./live";
-import { Age, Problem, Section } from "./parts";
+import { Age, Now, Problem, Section } from "./parts";
 import { link } from "./route";
 import { endedSo, failed, RunsChart, RunsTable } from "./runs";
 import { PlainTable } from "./table";
@@ -161,6 +161,7 @@ export function BatchPage({ id, overview, task }: { id: string; overview: Overvi
   return (
     <>
       <p class="dim">Batch {batch?.name ?? ""}</p>
+      <Now view={view} />
       <h1>{status ? ends(status).words : (batch?.name ?? "Batch")}</h1>
       {error && <Problem error={error} />}
       {status && (

@@ -5,7 +5,7 @@ import type { Batch, Overview, Recording, Study, View } from "./api";
 import { recordingPath } from "./api";
 import { Swatch } from "./gpus";
 import { type Change, useAnswer } from "./live";
-import { Age, Problem } from "./parts";
+import { Age, Now, Problem } from "./parts";
 import { link, type Route } from "./route";
 import { matches } from "./table";
 import { bytes, countOf, dateTime, duration, share } from "./words";
@@ -174,6 +174,7 @@ function Card({ recording }: { recording: Recording }) {
       <h2>
         <a href={link("recording", recording.key)}>{recording.label}</a>
       </h2>
+      <Now view={view} />
       <p>{view.headline}</p>
       <p class="dim">
         <Age goesOn={view.goes_on} behind_ns={view.behind_ns} at={at} stopReason={view.recording.stop_reason} />

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What several pages are made of.
 import type { ComponentChildren } from "preact";
-import { Refused } from "./api";
+import { Refused, type View } from "./api";
 import { useSeconds } from "./live";
-import { duration, words } from "./words";
+import { duration, since, words } from "./words";
 
 export function Section({ id, title, children }: { id: string; title: string; children: ComponentChildren }) {
   return (
@@ -23,6 +23,23 @@ export function Problem({ error }: { error: Refused }) {
       <br />
       {error.hint}
     </p>
+  );
+}
+
+/** What stands at this moment: it goes when that is over. Never without its element, or nothing is read out. */
+export function Now({ view }: { view: View | null }) {
+  const start = view?.recording.start_ns ?? null;
+  return (
+    <div class="now" role="status">
+      {view?.now.map((one) => {
+        const age = view.span_ns - one.since_ns;
+        return (
+          <p key={one.key} class={one.alarm ? "alarm" : undefined}>
+            Now: {one.title}, {start === null ? `for ${duration(age)}` : since(start + one.since_ns, age)}
+          </p>
+        );
+      })}
+    </div>
   );
 }
 

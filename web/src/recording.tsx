@@ -5,7 +5,7 @@ import { get, type Plan, recordingPath, Refused, type Run, type View } from "./a
 import { ChartsContext } from "./cursor";
 import { Findings, Options } from "./findings";
 import { gpusWords, Ledger } from "./ledger";
-import { Age, Problem, Section } from "./parts";
+import { Age, Now, Problem, Section } from "./parts";
 import { openInPerfetto } from "./perfetto";
 import { Processes } from "./processes";
 import { link, replace, type Window } from "./route";
@@ -103,6 +103,7 @@ export function RecordingPage({ id, first, label }: { id: string; first: Window 
   return (
     <>
       <p class="dim">{label || recording.command.join(" ")}</p>
+      <Now view={view} />
       <h1>{view.headline}</h1>
       {error && <Problem error={error} />}
       <p class="dim facts">

@@ -116,6 +116,12 @@ export function clockTime(unix_ns: number): string {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** "since 21:16" of Unix nanoseconds, with the day where that was a day ago or more. */
+export function since(unix_ns: number, age_ns: number): string {
+  const at = age_ns < 86_400e9 ? clockTime(unix_ns) : dateTime(unix_ns);
+  return "since " + at.slice(0, -":00".length);
+}
+
 /** Text from outside: what would reorder or hide letters is shown as an escape (src/base/visible.h). */
 export function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (letter) => {

@@ -13,6 +13,7 @@ import {
   gainRange,
   percent,
   share,
+  since,
   visible,
 } from "../src/words";
 
@@ -34,6 +35,12 @@ test("durations", () => {
   ];
   for (const [ns, words] of of) assert.equal(plain(duration(ns)), words);
   assert.equal(clockwork(3600), "1:00:00");
+});
+
+test("since when", () => {
+  const at = new Date(2026, 10, 23, 14, 2, 33).getTime() * 1e6;
+  assert.equal(since(at, 130e9), "since 14:02");
+  assert.equal(since(at, 86_400e9), "since 2026-11-23 14:02");
 });
 
 test("sizes, shares, factors, counts", () => {
