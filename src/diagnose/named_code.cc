@@ -86,12 +86,12 @@ const ThreadCode* interpreter_taken(const Analysis& a, Account account) {
   return code == a.other_threads.end() || begins_or_ends ? nullptr : &*code;
 }
 
-bool fed_by_threads(const Analysis& a, const Claims& claims) {
-  Nanos fed = 0;
+bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::string>& places) {
+  Nanos there = 0;
   for (const ClaimedPiece& piece : claims)
-    if (piece.where >= 0 && a.feeding.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
-      fed += piece.end - piece.begin;
-  return static_cast<double>(fed) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
+    if (piece.where >= 0 && places.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
+      there += piece.end - piece.begin;
+  return static_cast<double>(there) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
 }
 
 namespace {
@@ -117,7 +117,7 @@ Claims of_the_busiest(const Analysis& a, const Claims& claims) {
 std::string beside(const Analysis& a, Finding& finding) {
   if (a.one_python_thread_each && finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
   const Account account = main_account(finding.claims);
-  if (fed_by_threads(a, finding.claims)) return "";  // that thread is named already
+  if (mostly_at(a, finding.claims, a.feeding)) return "";  // that thread is named already
   const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(),
                                  [&](const ThreadCode& other) { return other.account == account; });
   if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,9 @@ struct NamedCode {
 // The thread that had the interpreter (GIL) in most of the looks at the main one in this account; nullptr: none had.
 [[nodiscard]] const ThreadCode* interpreter_taken(const Analysis& a, Account account);
 
-// Whether most of it is that of threads that make what the main thread waits for.
-[[nodiscard]] bool fed_by_threads(const Analysis& a, const Claims& claims);
+// Whether most of it is at one of these places, as Analysis::feeding: those of threads that make what the main one
+// waits for.
+[[nodiscard]] bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::string>& places);
 
 // What the loader's workers were at in the claimed time, by their stacks, the most first; and in which share of these
 // they did not wait for something to do.

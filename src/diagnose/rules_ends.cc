@@ -101,15 +101,6 @@ void say_that_it_hung(Finding& finding) {
   finding.confidence = Confidence::kLow;
 }
 
-// Its stacks say that the main thread waited for another one for most of this time, and none was at work.
-bool waits_for_a_thread(const Analysis& a, const Claims& claims) {
-  Nanos there = 0;
-  for (const ClaimedPiece& piece : claims)
-    if (piece.where >= 0 && a.thread_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
-      there += piece.end - piece.begin;
-  return static_cast<double>(there) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
-}
-
 // When the last kernel of the job ended, on whichever GPU.
 Nanos last_kernel(const Analysis& a) {
   Nanos last = a.window.begin;
@@ -230,7 +221,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
              : fmt::format("{} first: it names what each thread waits for; then end the process",
                            stack_dump(a, fmt::format("{}", holder(a, finding.claims.front()))));
   if (hangs) finding.would_overturn = "what wakes such jobs: if it is a signal, it was meant to wait";
-  if (quiet && !hangs && waits_for_a_thread(a, finding.claims)) {
+  if (quiet && !hangs && mostly_at(a, finding.claims, a.thread_waits)) {
     finding.evidence.push_back("the main thread waited for another thread of its process, and none was seen at work");
     finding.advice =
         "see in its output whether the thread that the main one waits for had ended by an exception, and let its end "

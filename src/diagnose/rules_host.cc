@@ -54,13 +54,7 @@ void say_the_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
 
 // Its stacks tell that it waits for a process that it has started, which feeds it, or takes what it sends. True if so.
 bool say_the_process(const Analysis& a, const HostSummary& s, Finding& finding) {
-  Nanos told = 0;
-  for (const ClaimedPiece& piece : finding.claims)
-    if (piece.where >= 0 && a.process_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
-      told += piece.end - piece.begin;
-  if (s.helpers == 0 ||
-      static_cast<double>(told) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost()))
-    return false;
+  if (s.helpers == 0 || !mostly_at(a, finding.claims, a.process_waits)) return false;
   finding.evidence.insert(finding.evidence.begin() + 1,
                           "there it waits for another process, in a pipe, a queue or a lock of multiprocessing");
   std::erase(finding.candidates, Cause::kInputTooFewWorkers);
@@ -104,7 +98,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   finding.title =
       in_pauses ? "The GPU pauses for code of the training process" : "The GPU waits for code of the training process";
   const double main = s.owner_cpu + s.owner_delay;
-  if (fed_by_threads(a, finding.claims)) {
+  if (mostly_at(a, finding.claims, a.feeding)) {
     finding.by_threads = true;
     finding.title = in_pauses ? "The GPU pauses while the main thread waits for another thread of its process"
                               : "The GPU waits while the main thread waits for another thread of its process";

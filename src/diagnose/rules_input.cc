@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <set>
 
 #include "base/human.h"
@@ -293,7 +292,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   append(finding.evidence, recurrences(a, finding.claims));
   bool ends = false;
   const bool by_processes = s.helpers > 0 && s.owner_threads < a.limits[Threshold::kOtherThreads];
-  if (fed_by_threads(a, finding.claims) && !by_processes) {
+  if (mostly_at(a, finding.claims, a.feeding) && !by_processes) {
     waits_for_threads(a, s, finding);
   } else if (s.helpers == 0) {
     reads_itself(a, s, finding);
@@ -349,14 +348,14 @@ void say_how_they_ended(const WorkerRestarts& restarts, Finding& finding) {
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
   if (most == restarts.failures.end() || 2 * most->second <= restarts.workers) return;
   const auto& [code, count] = *most;
-  constexpr int kSignalled = 128;
+  constexpr int kSignalled = 128, kKill = 9;
   const std::string how =
       code > kSignalled ? fmt::format("signal {}", code - kSignalled) : fmt::format("exit code {}", code);
   finding.ended_badly = true;
   finding.title = "The GPU waits while loader workers that failed are started anew";
   finding.evidence.push_back(fmt::format("{} of those that had ended did so by {}", count, how));
   finding.would_overturn = "their exit codes in the next run: if they end well, this is wrong";
-  finding.advice = code == kSignalled + SIGKILL
+  finding.advice = code == kSignalled + kKill
                        ? "see who kills them: the kernel, where memory is short (dmesg), or the job itself"
                        : fmt::format("see in their own output why they end by {}", how);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <csignal>
 #include <set>
 
 #include "diagnose/idle_parts.h"
@@ -52,7 +51,7 @@ struct Pauses {
 
 enum class Workers { kSure, kMaybe };
 
-constexpr int kSignalled = 128;  // and the signal's number, in an exit code
+constexpr int kTerminated = 128 + 15;  // an exit code: ended by SIGTERM
 
 // When workers of this process were replaced; a worker's end is known to a sample only.
 void add_restarts(const Analysis& a, SourceId owner, const Pauses& pauses, Workers which, WorkerRestarts& restarts) {
@@ -91,7 +90,7 @@ void add_restarts(const Analysis& a, SourceId owner, const Pauses& pauses, Worke
         std::partition_point(first, ended.end(), [&](const auto* old) { return *old->facts.end <= start + reach; });
     if (std::none_of(first, last, replaces)) continue;
     const int code = (*std::find_if(first, last, replaces))->facts.exit_code.value_or(0);
-    if (code != 0 && code != kSignalled + SIGTERM) ++restarts.failures[code];
+    if (code != 0 && code != kTerminated) ++restarts.failures[code];
     ++restarts.workers;
     if (which == Workers::kMaybe || restarts.starts.empty() || start - restarts.starts.back() > close)
       restarts.starts.push_back(start);
