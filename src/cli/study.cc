@@ -176,8 +176,9 @@ Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study)
 }
 
 std::string study_argument(const StudyVerb& verb, const std::string& name, bool only) {
-  const std::string storage = typed_word(verb.told.storage);
-  return only && !verb.study ? storage : fmt::format("{} --study {}", storage, typed_word(name));
+  std::string words = typed_word(verb.told.storage);
+  if (!verb.recording.empty()) words += " " + typed_word(verb.recording);
+  return only && !verb.study ? words : fmt::format("{} --study {}", words, typed_word(name));
 }
 
 report::TextOptions study_layout(const StudyVerb& verb) {

@@ -47,9 +47,12 @@ TEST(Logs, OneStretchWithoutKernelsIsNotAboutSteps) {
   EXPECT_EQ(find(late, Cause::kLaunchBound), nullptr);
   EXPECT_EQ(find(late, Cause::kBatchTooSmall), nullptr);
   EXPECT_THAT(everything(late), Not(HasSubstr("batch")));
+  EXPECT_EQ(open->candidates.front(), Cause::kStartupLoad);
+  EXPECT_THAT(open->evidence.front(), HasSubstr("of it came before the first work that was seen"));
   const Explanation half = explain(log_of_gpus({[](double) { return working(0.5); }}, 120));
   EXPECT_NE(find(half, Cause::kLaunchBound), nullptr);
   EXPECT_NE(find(half, Cause::kBatchTooSmall), nullptr);
+  EXPECT_NE(find(half, Cause::kLaunchBound)->candidates.front(), Cause::kStartupLoad);
 }
 
 TEST(Logs, UtilisationThatIsNotReportedIsNeitherZeroNorAGap) {

@@ -122,8 +122,13 @@ std::string beside(const Analysis& a, Finding& finding) {
                                  [&](const ThreadCode& other) { return other.account == account; });
   if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  // One that has the interpreter keeps the main thread waiting even where it has no core to run on.
-  if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < a.limits[Threshold::kMajority])
+  const auto known = a.families.find(code->place);
+  const bool sleeps = known != a.families.end() && known->second == stacks::Family::kSleep;
+  // One that has the interpreter keeps the main thread waiting even where it has no core to run on, and one that has a
+  // lock while it waits for something itself.
+  const double majority = a.limits[Threshold::kMajority];
+  const bool at_a_lock = s.waiting_in({WaitChannel::kFutex}) >= majority && code->share >= majority && !sleeps;
+  if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < majority && !at_a_lock)
     return "";
   const double often = a.limits[Threshold::kChannelShare];
   std::string text;
@@ -136,6 +141,8 @@ std::string beside(const Analysis& a, Finding& finding) {
   if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= a.limits[Threshold::kMajority])
     finding.advice +=
         fmt::format("; {} first: it has the interpreter meanwhile, without which no core helps", code->place);
+  if (at_a_lock && finding.cause && code->with_interpreter < often)
+    finding.advice += fmt::format("; see whether {} has that lock meanwhile", code->place);
   if (text.empty() || finding.cause) return text;
   // What keeps it from running is before what it would run, and alone where it does so for most of the time. A wait for
   // kernels lets go of the interpreter, so that it may be another's meanwhile without harm; who has it all the while

@@ -297,6 +297,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   finding.evidence = {owner_sentence(s), helper_sentence(s)};
   append(finding.evidence, storage_sentences(s));
   append(finding.evidence, recurrences(a, finding.claims));
+  append(finding.evidence, growth(a, finding.claims));
   const bool threads = s.owner_threads >= a.limits[Threshold::kOtherThreads];
   // One that spins may have wanted its core while its kernels ran.
   const bool spins = std::any_of(finding.claims.begin(), finding.claims.end(),
@@ -401,6 +402,7 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
     finding.evidence.push_back("that it saves is told by its own words or its stacks: nothing had gone to storage yet");
   finding.evidence.push_back(owner_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
+  append(finding.evidence, growth(a, finding.claims));
   claim_waits_beside(a, parts.beside_checkpoint, finding);
   const bool spins = std::any_of(finding.claims.begin(), finding.claims.end(),
                                  [&](const ClaimedPiece& piece) { return a.devices[piece.device].spins; });

@@ -290,6 +290,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   append(finding.evidence, storage_sentences(s));
   append(finding.evidence, cores_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
+  append(finding.evidence, growth(a, finding.claims));
   bool ends = false;
   const bool by_processes = s.helpers > 0 && s.owner_threads < a.limits[Threshold::kOtherThreads];
   if (mostly_at(a, finding.claims, a.feeding) && !by_processes) {
@@ -375,6 +376,7 @@ std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts
                                          restarts.workers, restarts.workers == 1 ? "" : "es",
                                          restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
   append(finding.evidence, recurrences(a, finding.claims));
+  append(finding.evidence, growth(a, finding.claims));
   finding.would_overturn = "run once with workers that stay: if the pauses stay, this is wrong";
   finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";
   say_how_they_ended(restarts, finding);

@@ -211,11 +211,13 @@ std::vector<Finding> under_packing(const Analysis& a) {
                static_cast<double>(held.all_attempts) / (room.least() * static_cast<double>(a.devices.size())));
   const auto span = static_cast<double>(a.ledger.span());
   const auto ran = static_cast<double>(covered(held.ran));
-  finding.gain =
-      Gain{1.0, span / std::max(1.0, span - ran + std::min(ran, packed)),
-           fmt::format("with {:.0f} tasks per GPU, if {}their kernels do not slow each other down{}",
-                       std::max(2.0, std::floor(room.least())), room.by_memory ? "" : "their memory fits and ",
-                       beside_others < room.least() ? " and other programs take no cores" : "")};
+  const double at_once = std::min(room.least(), static_cast<double>(a.job.batch.tasks.size()));
+  finding.gain = Gain{1.0, span / std::max(1.0, span - ran + std::min(ran, packed)),
+                      fmt::format("with {:.0f} tasks per GPU, if {}their kernels do not slow each other down{}",
+                                  std::max(2.0, std::floor(at_once)), room.by_memory ? "" : "their memory fits and ",
+                                  beside_others < room.least() ? " and other programs take no cores" : "")};
+  constexpr double kNothing = 1.01;  // the longest attempt takes as long however many are at once
+  if (finding.gain->high < kNothing) return {};
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
   return only(std::move(finding));
 }

@@ -214,6 +214,31 @@ void say_error(double error, std::vector<std::string>& evidence) {
 
 }  // namespace
 
+namespace {
+
+// The part of it that lies before the first work that was seen of its device.
+Nanos before_the_first_work(const Analysis& a, const Claims& claims) {
+  Nanos before = 0;
+  for (const ClaimedPiece& piece : claims) {
+    const std::vector<Slice>& slices = a.devices[piece.device].slices;
+    const auto first = std::find_if(slices.begin(), slices.end(), [](const Slice& s) { return is_busy(s.account); });
+    if (first != slices.end() && piece.begin < first->begin) before += std::min(piece.end, first->begin) - piece.begin;
+  }
+  return before;
+}
+
+// Most of it is rather the start of a job, or nobody's, than what its steps wait for.
+void say_what_came_before(const Analysis& a, Finding& finding) {
+  const Nanos before = before_the_first_work(a, finding.claims);
+  if (static_cast<double>(before) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost())) return;
+  finding.evidence.insert(finding.evidence.begin(),
+                          fmt::format("{} of it came before the first work that was seen", human_duration(before)));
+  std::erase(finding.candidates, Cause::kStartupLoad);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kStartupLoad);
+}
+
+}  // namespace
+
 std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a)) return {};
   Finding finding;
@@ -286,6 +311,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
       finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch(a, device) : ""));
   if (!a.material(error)) say_error(static_cast<double>(error) / observed, finding.evidence);
+  say_what_came_before(a, finding);
   if (still_computing(a))
     finding.told_apart_from.push_back(fmt::format("a hang: kernels ran in the last {} of the time",
                                                   human_percent(a.limits[Threshold::kProgressTail])));

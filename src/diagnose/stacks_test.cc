@@ -595,6 +595,42 @@ TEST(StackFindings, ALockThatAnotherThreadHasIsSaid) {
   EXPECT_THAT(first.evidence.front(), HasSubstr("another thread was at compress (history.py)"));
 }
 
+// Who has the lock may wait for something itself, and use no core; who sleeps by himself need not have it.
+TEST(StackFindings, ALockMayBeThatOfAThreadThatWaits) {
+  const auto first = [](const std::string& call) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.5; }).sleeping_in(WaitChannel::kFutex);
+    builder.process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "info (/usr/lib/python3.11/logging/__init__.py:9)"});
+    }
+    builder.stacks(7, 0, 60, {"ship (/u/collect.py:1)", call}, 8);
+    return explain(builder.build()).findings.front();
+  };
+  const Finding held = first("send() (/u/collect.py:4)");
+  EXPECT_EQ(held.cause, Cause::kLoggingUpload);
+  EXPECT_THAT(held.advice, HasSubstr("; see whether ship (collect.py) has that lock meanwhile"));
+  EXPECT_THAT(first("time.sleep() (/u/collect.py:4)").advice, Not(HasSubstr("that lock")));
+}
+
+// A list that is searched, a history that is written anew: each step takes longer than the one before.
+TEST(StackFindings, CodeThatTakesMoreAndMoreOfTheTimeIsSaidTo) {
+  const auto evidence = [](double grows) {
+    RecordingBuilder builder(60);
+    const auto idle = [=](double t) { return 0.2 + grows * t / 60; };
+    builder.gpu(0, [=](double t) { return 1 - idle(t); }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 1 - idle(i), {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 1 - idle(i), i + 1, {"train (/u/train.py:1)", "is_new (/u/train.py:9)"});
+    }
+    return explain(builder.build()).findings.front().evidence;
+  };
+  EXPECT_THAT(evidence(0.6),
+              Contains(HasSubstr("it grows: 30 % of the first third of the work, 50 % of the second, 70 %")));
+  for (const double steady : {0.0, -0.15}) EXPECT_THAT(evidence(steady), Not(Contains(HasSubstr("it grows"))));
+}
+
 TEST(StackFindings, NamedPhasesAreSaidWhereTheTimeLiesInThem) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 15 ? 0.9 : 0.0; })

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <set>
@@ -169,6 +170,58 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
                         (util < kQuiet ? "; a single 0 % reading is no alarm" : ""));
   }
   return sentences;
+}
+
+namespace {
+
+Window work_of(const DeviceTime& device) {
+  const auto works = [](const Slice& slice) { return is_busy(slice.account); };
+  const auto first = std::find_if(device.slices.begin(), device.slices.end(), works);
+  const auto last = std::find_if(device.slices.rbegin(), device.slices.rend(), works);
+  return first == device.slices.end() ? Window{} : Window{first->begin, last->end};
+}
+
+struct Third {
+  Nanos claimed = 0;
+  std::size_t pieces = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> growth(const Analysis& a, const Claims& claims) {
+  constexpr Nanos kShortest = 10 * kSecond;
+  constexpr std::size_t kFewest = 6;  // pieces in a third: of fewer one more is no growth
+  constexpr double kTimes = 1.5, kPoints = 0.05, kEven = 0.2;
+  std::vector<Nanos> of_device(a.devices.size());
+  for (const ClaimedPiece& piece : claims) of_device[piece.device] += piece.end - piece.begin;
+  if (claims.empty()) return {};
+  const auto device =
+      static_cast<std::size_t>(std::max_element(of_device.begin(), of_device.end()) - of_device.begin());
+  const Window work = work_of(a.devices[device]);
+  if (work.length() < kShortest) return {};
+  std::array<Third, 3> thirds;
+  const Nanos length = work.length() / 3;
+  for (const ClaimedPiece& piece : claims) {
+    if (piece.device != device) continue;
+    for (std::size_t i = 0; i < thirds.size(); ++i) {
+      const Nanos begin = work.begin + static_cast<Nanos>(i) * length;
+      const Nanos here = std::min(piece.end, begin + length) - std::max(piece.begin, begin);
+      if (here <= 0) continue;
+      thirds[i].claimed += here;
+      ++thirds[i].pieces;
+    }
+  }
+  std::array<double, 3> share{};
+  for (std::size_t i = 0; i < thirds.size(); ++i) {
+    if (thirds[i].pieces < kFewest) return {};
+    share[i] = static_cast<double>(thirds[i].claimed) / static_cast<double>(length);
+  }
+  const double grown = share[2] - share[0];
+  if (grown < kPoints || share[2] < kTimes * share[0] || share[1] - share[0] < kEven * grown ||
+      share[2] - share[1] < kEven * grown)
+    return {};
+  return {fmt::format("it grows: {} of the first third of the work, {} of the second, {} of the last",
+                      human_percent(share[0]), human_percent(share[1]), human_percent(share[2]))};
 }
 
 std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices) {

@@ -31,6 +31,9 @@ namespace headroom::diagnose {
 // idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were. Times of
 // it that are claimed less, such as the start of the job, are not counted; one alone recurs not.
 [[nodiscard]] std::vector<std::string> recurrences(const Analysis& a, const Claims& claims);
+// That it takes more and more of the time from the first kernel to the last, of the device that has most of it, where
+// it does so from each third of that to the next.
+[[nodiscard]] std::vector<std::string> growth(const Analysis& a, const Claims& claims);
 
 [[nodiscard]] std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices);  // "GPUs 0 and 2"
 

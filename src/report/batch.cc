@@ -298,7 +298,7 @@ std::string to_text(const NamedAttempt& named, const TextOptions& options) {
   if (a.proof == PlacementProof::kMisplaced) row("seen on", join(a.seen_gpu_uuids, " "));
   row("started", clock_time(a.start) + " UTC");
   if (a.end) row("took", human_duration(*a.end - a.start));
-  if (a.steps) row("steps", fmt::format("{}", *a.steps));
+  if (a.steps) row("steps", fmt::format("at least {}", *a.steps));  // by what it said last
   if (a.cpu_time) row("CPU time", human_duration(*a.cpu_time));
   if (a.gpu_time) row("GPU time", "at least " + human_duration(*a.gpu_time));  // what came between looks is not in it
   if (a.peak_gpu_bytes) row("GPU memory", human_bytes(*a.peak_gpu_bytes));

@@ -76,7 +76,9 @@ std::string per_unit(const ComparedSide& side) {
 }
 
 std::string metric_words(double mean, const std::optional<double>& spread) {
-  return spread ? fmt::format("{:.5g} (+-{:.2g})", mean, *spread) : fmt::format("{:.5g}", mean);
+  constexpr double kRounding = 1e-9;  // of the mean: less is that of the sums
+  if (!spread || *spread <= kRounding * std::abs(mean)) return fmt::format("{:.5g}", mean);
+  return fmt::format("{:.5g} (+-{:.2g})", mean, *spread);
 }
 
 std::string short_phases_words(const Comparison& c) {

@@ -34,7 +34,7 @@ std::string next(const StudyReport& report, const TextOptions& options) {
   const std::string name = options.recording.empty() ? typed_word(report.storage) : options.recording;
   const std::string first = fmt::format("headroom study {} {}", name, options.full ? "--json" : "--full");
   std::string text = "Next: " + typed(first, options);
-  if (!report.live) return text + "\n";
+  if (!report.live || report.recording) return text + "\n";  // --watch takes no recording
   const std::string second = fmt::format("headroom study {} --watch", name);
   const bool fits = display_width(first) + display_width(second) + 9 <= options.width;
   return text + (fits && options.utf8 ? " · " : "\n      ") + typed(second, options) + "\n";
