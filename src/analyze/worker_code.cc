@@ -237,7 +237,8 @@ std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
         seen.all += 1;
         const BesideMain beside = looks.beside(look);
         if (beside.kind == BesideMain::kNobody) continue;
-        if (const std::string& where = stacks.kinds[beside.kind].where; !where.empty()) seen.looks_at[where] += 1;
+        const stacks::StackKind& kind = stacks.kinds[beside.kind];
+        if (!kind.where.empty() && kind.family != stacks::Family::kSleep) seen.looks_at[kind.where] += 1;
         if (beside.has_interpreter) seen.with_interpreter += 1;
       }
     }

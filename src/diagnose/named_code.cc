@@ -122,12 +122,10 @@ std::string beside(const Analysis& a, Finding& finding) {
                                  [&](const ThreadCode& other) { return other.account == account; });
   if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  const auto known = a.families.find(code->place);
-  const bool sleeps = known != a.families.end() && known->second == stacks::Family::kSleep;
   // One that has the interpreter keeps the main thread waiting even where it has no core to run on, and one that has a
   // lock while it waits for something itself.
   const double majority = a.limits[Threshold::kMajority];
-  const bool at_a_lock = s.waiting_in({WaitChannel::kFutex}) >= majority && code->share >= majority && !sleeps;
+  const bool at_a_lock = s.waiting_in({WaitChannel::kFutex}) >= majority && code->share >= majority;
   if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < majority && !at_a_lock)
     return "";
   const double often = a.limits[Threshold::kChannelShare];

@@ -603,7 +603,9 @@ TEST(StackFindings, ALockMayBeThatOfAThreadThatWaits) {
     builder.process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
     for (int i = 0; i < 60; ++i) {
       builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
-      builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "info (/usr/lib/python3.11/logging/__init__.py:9)"});
+      builder.stacks(
+          7, i + 0.5, i + 1,
+          {"train (/u/train.py:1)", "tell (/u/train.py:9)", "info (/usr/lib/python3.11/logging/__init__.py:9)"});
     }
     builder.stacks(7, 0, 60, {"ship (/u/collect.py:1)", call}, 8);
     return explain(builder.build()).findings.front();
