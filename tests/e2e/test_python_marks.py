@@ -120,7 +120,8 @@ tell()
     assert phases["epoch/train"]["count"] == phases["epoch/save"]["count"] == 3
     assert round(phases["epoch/train"]["steps"]) == 180 and round(phases["epoch/save"]["steps"]) == 0
     trained = sum(end[0] - begin[1] for path, begin, end in told["truth"] if path[-1] == "train")
-    assert phases["epoch/train"]["total_ns"] >= trained
+    # On a busy machine a phase within may last long enough for a row of its own.
+    assert sum(phase["total_ns"] for name, phase in phases.items() if name.startswith("epoch/train")) >= trained
 
 
 def phases_within_phases(tmp_path):
