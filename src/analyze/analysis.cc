@@ -415,16 +415,17 @@ std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
   return families;
 }
 
-// A function that launches kernels, too, is seen at these as well: looks at those do not count.
-std::set<std::string> process_waits(const StackView& stacks) {
+// The places at which stacks are so, and hardly ever otherwise. A function that launches kernels, too, is seen at these
+// as well: looks at those do not count.
+std::set<std::string> places_of(const StackView& stacks, bool (*is_so)(const stacks::StackKind&)) {
   constexpr double kHardlyElse = 0.9;
-  std::map<std::string, std::pair<double, double>> looks_at;  // in such a wait; all
+  std::map<std::string, std::pair<double, double>> looks_at;  // that are so; all
   for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind) {
     const stacks::StackKind& one = stacks.kinds[kind];
     if (one.busy == stacks::Busy::kWaitsForKernels || one.busy == stacks::Busy::kLaunches) continue;
-    auto& [waits, all] = looks_at[one.where];
+    auto& [so, all] = looks_at[one.where];
     all += stacks.count[kind];
-    if (one.of_processes && one.waits) waits += stacks.count[kind];
+    if (is_so(one)) so += stacks.count[kind];
   }
   std::set<std::string> places;
   for (const auto& [place, looks] : looks_at)
@@ -453,14 +454,10 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   for_peers(a.peer_waits, stacks);
   a.families = families_of(stacks);
   a.precision = stacks::precision_seen(recording.texts);
-  for (const stacks::StackKind& kind : stacks.kinds) {
+  for (const stacks::StackKind& kind : stacks.kinds)
     if (kind.for_child) a.child_waits.insert(kind.where);
-    if (kind.feeds_main)
-      a.feeding.insert(kind.where);
-    else if (kind.for_thread != stacks::ForThread::kNo)
-      a.thread_waits.insert(kind.where);
-  }
-  a.process_waits = process_waits(stacks);
+  a.process_waits = places_of(stacks, [](const stacks::StackKind& kind) { return kind.of_processes && kind.waits; });
+  a.feeding = places_of(stacks, [](const stacks::StackKind& kind) { return kind.feeds_main; });
   DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, families, limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);
@@ -479,6 +476,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.calls_named = calls_are_named(recording);
   a.kernel_waits = kernel_waits(stacks, a.job, a.devices);
   a.idle_shares = idle_shares(stacks, a.job, a.devices, times.places);
+  a.thread_waits = thread_waits_at_end(stacks, a.job, a.devices);
   a.long_stays = long_stays(stacks, a.job, a.devices, limits.time(Threshold::kLongPause));
   a.other_threads = thread_code(stacks, a.job, a.devices);
   const auto left_out = [](const Loss& loss) { return loss.what == info(LossKind::kStackLeftOut).name; };

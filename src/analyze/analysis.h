@@ -138,9 +138,9 @@ struct Analysis {
   stacks::PrecisionSeen precision;                 // of all stacks
   std::map<std::string, stacks::Family> families;  // of the places that stacks name, where a rule knows them
   std::set<std::string> process_waits;             // where stacks wait for other processes, and hardly ever do else
-  std::set<std::string> feeding;                   // where threads make what the main thread waits for meanwhile
-  std::set<std::string> thread_waits;              // where the main thread waits for another one, and none is at work
-  std::set<std::string> child_waits;               // where stacks wait for the end of a process that theirs has started
+  std::set<std::string> feeding;       // where threads make what the main one waits for, and which hardly else run
+  std::set<std::string> thread_waits;  // where main threads waited for another one after their last kernels
+  std::set<std::string> child_waits;   // where stacks wait for the end of a process that theirs has started
   HostSummary host;
   Nanos late_from = 0;  // the last part of the window, in which something should still move
   std::vector<LostDevice> lost;

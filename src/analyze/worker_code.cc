@@ -112,6 +112,29 @@ std::map<std::string, double> idle_shares(const StackView& stacks, const JobView
   return shares;
 }
 
+std::set<std::string> thread_waits_at_end(const StackView& stacks, const JobView& job,
+                                          const std::vector<DeviceTime>& devices) {
+  constexpr double kNearlyAll = 0.9;
+  std::map<std::string, std::pair<double, double>> looks_at;  // in such a wait; all
+  for (const DeviceTime& device : devices) {
+    const auto owners = owners_on(device, stacks, job);
+    for (auto slice = device.slices.rbegin(); slice != device.slices.rend() && !is_busy(slice->account); ++slice) {
+      const auto owner = owners.find(slice->pid);
+      if (owner == owners.end()) continue;
+      for (const ListRow& look : looks_within(stacks.looks.at(owner->second).all(), slice->begin, slice->end)) {
+        const stacks::StackKind& kind = stacks.kind_of(look);
+        auto& [waits, all] = looks_at[kind.where];
+        all += 1;
+        if (kind.for_thread != stacks::ForThread::kNo && kind.waits) waits += 1;
+      }
+    }
+  }
+  std::set<std::string> places;
+  for (const auto& [place, looks] : looks_at)
+    if (looks.first > 0 && looks.first >= kNearlyAll * looks.second) places.insert(place);
+  return places;
+}
+
 std::set<std::string> long_stays(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices,
                                  Nanos least) {
   constexpr Nanos kGap = kSecond / 2;  // between looks: what it was at meanwhile is not known

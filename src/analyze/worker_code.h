@@ -42,6 +42,11 @@ struct CodeShare {
                                                         const std::vector<DeviceTime>& devices,
                                                         const std::vector<std::string>& places);
 
+// Places at which the main threads of the processes on the GPUs waited for another thread in nearly all looks after the
+// last kernel of a device, while no other one was at work.
+[[nodiscard]] std::set<std::string> thread_waits_at_end(const StackView& stacks, const JobView& job,
+                                                        const std::vector<DeviceTime>& devices);
+
 // Places at which the processes on the GPUs stay for at least so long at a time, from the first kernel to the last:
 // half of the looks at each of them, or more, lie in such stays.
 [[nodiscard]] std::set<std::string> long_stays(const StackView& stacks, const JobView& job,

@@ -388,6 +388,18 @@ TEST(BatchRules, UnderPackingNeedsRoomForMore) {
               HasSubstr("2.0x at most"));
 }
 
+TEST(BatchRules, MoreTasksAtOnceThanThereAreArePromisedNothing) {
+  EXPECT_THAT(find_single(sparse(std::int64_t{1} << 30, kSecond, 16, "", 0, 0.1), Cause::kUnderPacking)->bound,
+              HasSubstr("with 6 tasks per GPU"));
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.25; }).machine(16, 1).queue(0, 9).queue(60, 0);
+  const events::AttemptEnd measured{.cpu_time = 5 * kSecond, .peak_gpu_bytes = std::int64_t{1} << 30};
+  builder.task("long", 100, {0}, 0, 60, 0, "succeeded", measured);
+  for (int i = 1; i < 4; ++i)
+    builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * i + 10, 0, "succeeded", measured);
+  EXPECT_EQ(find_single(explain(builder.build()), Cause::kUnderPacking), nullptr) << "the longest takes as long";
+}
+
 TEST(BatchRules, OnlyTimeInWhichTasksWaitedIsUnderPacked) {
   const Explanation e = sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.25, 20);
   ASSERT_NE(find_single(e, Cause::kUnderPacking), nullptr);

@@ -94,6 +94,16 @@ bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::stri
   return static_cast<double>(there) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
 }
 
+double share_in(const Analysis& a, const Claims& claims, stacks::Family family) {
+  Nanos there = 0;
+  for (const ClaimedPiece& piece : claims) {
+    if (piece.where < 0) continue;
+    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.families.end() && known->second == family) there += piece.end - piece.begin;
+  }
+  return static_cast<double>(there) / static_cast<double>(std::max<Nanos>(1, length(claims)));
+}
+
 namespace {
 
 // Of processes that wait for one of them, the time of the GPU of that one: what the others wait for is there.

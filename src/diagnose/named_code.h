@@ -38,6 +38,9 @@ struct NamedCode {
 // waits for.
 [[nodiscard]] bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::string>& places);
 
+// Of the claimed time the share at places of which stacks mostly tell this family.
+[[nodiscard]] double share_in(const Analysis& a, const Claims& claims, stacks::Family family);
+
 // What the loader's workers were at in the claimed time, by their stacks, the most first; and in which share of these
 // they did not wait for something to do.
 struct WorkersAt {

@@ -55,13 +55,7 @@ bool ended_by_others(const Analysis& a) {
 bool locked(const Analysis& a, const Claims& claims) {
   const HostSummary s = host_during(a.job, a.devices, claims);
   if (s.waiting_in({WaitChannel::kFutex}) < a.limits[Threshold::kCovers]) return false;
-  Nanos named = 0;
-  for (const ClaimedPiece& piece : claims) {
-    if (piece.where < 0) continue;
-    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-    if (known != a.families.end() && known->second == stacks::Family::kLock) named += piece.end - piece.begin;
-  }
-  if (static_cast<double>(named) < a.limits[Threshold::kCovers] * static_cast<double>(length(claims))) return false;
+  if (share_in(a, claims, stacks::Family::kLock) < a.limits[Threshold::kCovers]) return false;
   const Work work = work_during(a, claims, [](const RecordedProcess& process) { return process.facts.in_job; });
   return work.cores < a.limits[Threshold::kHangTrickle];
 }
@@ -224,9 +218,8 @@ std::vector<Finding> unreleased(const Analysis& a) {
   if (quiet && !hangs && mostly_at(a, finding.claims, a.thread_waits)) {
     finding.evidence.push_back("the main thread waited for another thread of its process, and none was seen at work");
     finding.advice =
-        "see in its output whether the thread that the main one waits for had ended by an exception, and let its end "
-        "be "
-        "that of the job";
+        "see in its output whether an exception had ended the thread that the main one waits for, and let it end the "
+        "job";
   }
   finding.bound = "the time in which it was held comes back";
   return only(std::move(finding));

@@ -69,13 +69,7 @@ bool say_the_process(const Analysis& a, const HostSummary& s, Finding& finding) 
 
 // Its stacks are in a sleep that the user's own code calls: no call of CUDA waits so. True if so.
 bool say_the_timer(const Analysis& a, Finding& finding) {
-  Nanos asleep = 0;
-  for (const ClaimedPiece& piece : finding.claims) {
-    if (piece.where < 0) continue;
-    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-    if (known != a.families.end() && known->second == stacks::Family::kSleep) asleep += piece.end - piece.begin;
-  }
-  if (static_cast<double>(asleep) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost())) return false;
+  if (share_in(a, finding.claims, stacks::Family::kSleep) < a.limits[Threshold::kMajority]) return false;
   std::erase_if(finding.candidates,
                 [](Cause cause) { return cause == Cause::kSyncPoints || cause == Cause::kPageableCopies; });
   finding.advice =
@@ -406,8 +400,11 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
   claim_waits_beside(a, parts.beside_checkpoint, finding);
   const bool spins = std::any_of(finding.claims.begin(), finding.claims.end(),
                                  [&](const ClaimedPiece& piece) { return a.devices[piece.device].spins; });
-  const bool makes = !spins && !code_in(a, finding.claims).empty() &&
-                     s.owner_cpu >= a.limits[Threshold::kCovers] * part_claimed(finding.claims);
+  const double ran = s.owner_cpu / std::max(1e-9, part_claimed(finding.claims));
+  const bool on_disk =
+      s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo] ||
+      s.waiting_in({WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= a.limits[Threshold::kChannelShare];
+  const bool makes = !spins && !on_disk && !code_in(a, finding.claims).empty() && ran >= a.limits[Threshold::kCovers];
   finding.would_overturn = saves ? "run once without checkpoints: if the gap stays, this is wrong"
                                  : "run once without checkpoints and output: if the gap stays, this is wrong";
   finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"
@@ -415,8 +412,10 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
   if (makes && !saves) {
     finding.title = "The GPU waits while the main thread makes what the job writes to storage";
     finding.evidence.push_back(
-        "its main thread ran on a core for as long as this time, or longer: making those bytes takes it, and hardly "
-        "the storage");
+        fmt::format("averaged over whole readings its main thread ran on a core for as long as {} of this time, and "
+                    "hardly waited for the disk: "
+                    "making those bytes takes longer than writing them",
+                    human_percent(std::min(1.0, ran))));
     finding.would_overturn = "write the same to /dev/null once: if the gap goes, this is wrong";
     finding.advice = "write only what is new each time, less often, in a cheaper format, or from another process";
   }

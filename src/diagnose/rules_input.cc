@@ -129,12 +129,12 @@ void waits_for_threads(const Analysis& a, const HostSummary& s, Finding& finding
         "at Python code, as they share one interpreter (GIL)";
     return;
   }
-  finding.asleep = true;
+  finding.asleep = s.owner_threads < kHardlyACore * part_claimed(finding.claims);
   finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
   if (s.owner_read && *s.owner_read < 1) std::reverse(finding.candidates.begin(), finding.candidates.end());
   finding.evidence.push_back(
-      fmt::format("that thread sleeps or waits itself for most of it: all other threads used {} cores",
-                  human_figure(s.owner_threads, 2)));
+      fmt::format("that thread sleeps or waits itself for {} of it: all but the main thread used {} cores",
+                  finding.asleep ? "most" : "a part", human_figure(s.owner_threads, 2)));
   finding.advice = "let more threads wait at a time, or read further ahead; or make what that thread waits for faster";
 }
 

@@ -220,8 +220,10 @@ std::vector<std::string> growth(const Analysis& a, const Claims& claims) {
   if (grown < kPoints || share[2] < kTimes * share[0] || share[1] - share[0] < kEven * grown ||
       share[2] - share[1] < kEven * grown)
     return {};
-  return {fmt::format("it grows: {} of the first third of the work, {} of the second, {} of the last",
-                      human_percent(share[0]), human_percent(share[1]), human_percent(share[2]))};
+  return {
+      fmt::format("it takes more and more: {} of the first third of the time from the first kernel to the last, {} of "
+                  "the second, {} of the third",
+                  human_percent(share[0]), human_percent(share[1]), human_percent(share[2]))};
 }
 
 std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices) {

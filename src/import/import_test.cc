@@ -89,6 +89,14 @@ TEST(Files, APipeIsReadToItsEnd) {
   EXPECT_THAT(values(*r, Metric::kGpuUtil), ElementsAre(0.5, 0.6));
 }
 
+TEST(Files, TasksOfABatchAreNoLog) {
+  ByteStream bytes = ByteStream::of("[task]\ncommand = [\"true\"]\n");
+  const auto r = import_stream("sweep.toml", bytes, {});
+  ASSERT_FALSE(r.has_value());
+  EXPECT_THAT(r.error().what, HasSubstr("tasks of a batch, not a log"));
+  EXPECT_EQ(r.error().hint, "headroom batch sweep.toml runs them");
+}
+
 TEST(Files, WhatIsNoLogIsRefusedByItsBeginning) {
   std::string text = "{\"tool\":[";
   while (text.size() < std::size_t{1} << 21) text += "{\"size\":64,\"kind\":2},";

@@ -639,6 +639,7 @@ TEST(Plan, HistoryNarrowsTheInterval) {
   EXPECT_GT(now->gain.low, old->gain.low);
   EXPECT_EQ(now->gain.high, old->gain.high) << "the bound is this recording's, not the history's";
   EXPECT_EQ(now->outcomes, 8);
+  EXPECT_EQ(option(after, "cheaper_samples")->outcomes, 0) << "no low end of it rests on that history";
 }
 
 TEST(Plan, NothingToDoIsSaid) {

@@ -39,6 +39,12 @@ Comparison refused() {
   return c;
 }
 
+TEST(CompareText, ASpreadThatIsRoundingIsNone) {
+  EXPECT_EQ(metric_words(0.9875, 1.4e-16), "0.9875");
+  EXPECT_EQ(metric_words(0.97, 0.001), "0.97 (+-0.001)");
+  EXPECT_EQ(metric_words(0, 0.001), "0 (+-0.001)");
+}
+
 TEST(CompareText, TheAnswerComesFirst) {
   EXPECT_EQ(to_text(measured(), {}), R"(B is faster by 25 %: it takes 0.800 of A's time per step (95 % interval 0.780 to
 0.820).

@@ -313,6 +313,11 @@ TEST(StudyText, TheNextCommandNamesTheStudyAsThePersonDid) {
   EXPECT_THAT(to_text(sweep(), {.recording = "optuna.db --study sweep"}),
               HasSubstr("Next: headroom study optuna.db --study sweep --full\n"
                         "      headroom study optuna.db --study sweep --watch\n"));
+  StudyReport recorded = sweep();
+  recorded.recording.emplace();
+  EXPECT_THAT(to_text(recorded, {.recording = "optuna.db last"}),
+              HasSubstr("Next: headroom study optuna.db last --full\n"));
+  EXPECT_THAT(to_text(recorded, {}), Not(HasSubstr("--watch")));
 }
 
 TEST(StudyJson, HasTheNamesOfTheSchema) {
