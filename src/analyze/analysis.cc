@@ -415,6 +415,22 @@ std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
   return families;
 }
 
+// Looks at waits for kernels do not count: the device works then.
+std::map<std::string, double> plain_shares(const StackView& stacks) {
+  std::map<std::string, std::pair<double, double>> looks_at;  // that are plain; all
+  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind) {
+    const stacks::StackKind& one = stacks.kinds[kind];
+    if (one.busy == stacks::Busy::kWaitsForKernels) continue;
+    auto& [plain, all] = looks_at[one.where];
+    all += stacks.count[kind];
+    if (one.plain) plain += stacks.count[kind];
+  }
+  std::map<std::string, double> shares;
+  for (const auto& [place, looks] : looks_at)
+    if (looks.first > 0) shares[place] = looks.first / looks.second;
+  return shares;
+}
+
 // The places at which stacks are so, and hardly ever otherwise. A function that launches kernels, too, is seen at these
 // as well: looks at those do not count.
 std::set<std::string> places_of(const StackView& stacks, bool (*is_so)(const stacks::StackKind&)) {
@@ -453,10 +469,12 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.peer_waits = peer_waits(stacks, a.job, limits);
   for_peers(a.peer_waits, stacks);
   a.families = families_of(stacks);
+  a.plain_shares = plain_shares(stacks);
   a.precision = stacks::precision_seen(recording.texts);
   for (const stacks::StackKind& kind : stacks.kinds)
     if (kind.for_child) a.child_waits.insert(kind.where);
   a.process_waits = places_of(stacks, [](const stacks::StackKind& kind) { return kind.of_processes && kind.waits; });
+  a.idle_loops = places_of(stacks, [](const stacks::StackKind& kind) { return kind.in_loop; });
   a.feeding = places_of(stacks, [](const stacks::StackKind& kind) { return kind.feeds_main; });
   DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, families, limits));
   a.devices = std::move(times.devices);

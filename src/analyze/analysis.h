@@ -137,7 +137,9 @@ struct Analysis {
   std::vector<PeerWait> peer_waits;
   stacks::PrecisionSeen precision;                 // of all stacks
   std::map<std::string, stacks::Family> families;  // of the places that stacks name, where a rule knows them
+  std::map<std::string, double> plain_shares;      // of the looks at a place: those that are StackKind::plain
   std::set<std::string> process_waits;             // where stacks wait for other processes, and hardly ever do else
+  std::set<std::string> idle_loops;    // where an event loop of asyncio waits, and stacks hardly ever do else
   std::set<std::string> feeding;       // where threads make what the main one waits for, and which hardly else run
   std::set<std::string> thread_waits;  // where main threads waited for another one after their last kernels
   std::set<std::string> child_waits;   // where stacks wait for the end of a process that theirs has started

@@ -22,6 +22,7 @@ struct Mean {
 
 struct Means {
   Mean cpu, main_cpu, delay, io, read, write, unseen, faults;
+  double inside = 0, readings = 0;  // seconds of the readings that are summed up, and of these readings
 };
 
 using Windows = std::vector<Window>;  // in order of time, none overlaps another
@@ -42,6 +43,7 @@ void within(const std::vector<Entry>& list, const Windows& windows, const Use& u
 Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks& looks) {
   Means mean;
   within(list, windows, [&](const Activity& a, double dt) {
+    mean.inside += dt, mean.readings += seconds(a.end - a.begin);
     mean.cpu.add(a.cpu, dt);
     mean.main_cpu.add(a.main_cpu.value_or(std::min(1.0, a.cpu)), dt);
     mean.delay.add(a.run_delay, dt);
@@ -102,10 +104,12 @@ struct Owned {
 HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
   HostSummary summary;
   Mean cpu, delay, io, threads, helper_delay, busy, pressure, memory, group, swapped;
+  double inside = 0, readings = 0;
   std::set<SourceId> seen;
   for (const Owned& owner : owners) seen.insert(owner.process);
   for (const Owned& owner : owners) {
     const Means mean = means_of(job.did[static_cast<std::size_t>(owner.process)], owner.windows, summary.owner_looks);
+    inside += mean.inside, readings += mean.readings;
     if (mean.cpu.length > 0) {
       const double all = mean.cpu.value(), wanted = all + mean.delay.value();
       summary.least_owner_cpu = summary.owners == 0 ? wanted : std::min(summary.least_owner_cpu, wanted);
@@ -135,6 +139,7 @@ HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
       if (of_group.memory_pressure) group.add(*of_group.memory_pressure, dt);
     });
   }
+  if (readings > 0) summary.of_readings = inside / readings;
   summary.owner_cpu = cpu.value();
   summary.owner_delay = delay.value();
   summary.owner_threads = threads.value();

@@ -245,7 +245,7 @@ std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
                    [](const auto& process) { return process.second.has_beside(); }))
     return {};
   struct Seen {
-    std::map<std::string, double> looks_at;
+    std::map<std::string, double> looks_at, asleep_at;
     double all = 0, with_interpreter = 0;
   };
   std::map<Account, Seen> by_account;
@@ -261,17 +261,23 @@ std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
         const BesideMain beside = looks.beside(look);
         if (beside.kind == BesideMain::kNobody) continue;
         const stacks::StackKind& kind = stacks.kinds[beside.kind];
-        if (!kind.where.empty() && kind.family != stacks::Family::kSleep) seen.looks_at[kind.where] += 1;
+        if (!kind.where.empty())
+          (kind.family == stacks::Family::kSleep ? seen.asleep_at : seen.looks_at)[kind.where] += 1;
         if (beside.has_interpreter) seen.with_interpreter += 1;
       }
     }
   }
+  const auto most = [](const std::map<std::string, double>& looks_at) {
+    const auto found = std::max_element(looks_at.begin(), looks_at.end(),
+                                        [](const auto& x, const auto& y) { return x.second < y.second; });
+    return found == looks_at.end() ? std::pair<std::string, double>() : std::pair(found->first, found->second);
+  };
   std::vector<ThreadCode> code;
   for (const auto& [account, seen] : by_account) {
-    const auto most = std::max_element(seen.looks_at.begin(), seen.looks_at.end(),
-                                       [](const auto& x, const auto& y) { return x.second < y.second; });
-    if (most == seen.looks_at.end()) continue;
-    code.push_back({account, most->first, most->second / seen.all, seen.with_interpreter / seen.all});
+    const auto [place, looks] = most(seen.looks_at);
+    const auto [asleep, sleeps] = most(seen.asleep_at);
+    if (place.empty() && asleep.empty()) continue;
+    code.push_back({account, place, looks / seen.all, asleep, sleeps / seen.all, seen.with_interpreter / seen.all});
   }
   return code;
 }

@@ -73,7 +73,9 @@ enum class LinesOf { kStartup, kSync, kOthers };
 struct ThreadCode {
   Account account = Account::kUnexplained;  // of the time of the GPU
   std::string place;
-  double share = 0;             // of the main thread's stacks in that time
+  double share = 0;    // of the main thread's stacks in that time
+  std::string asleep;  // where another one slept by itself, and the share of that; "": none did
+  double asleep_share = 0;
   double with_interpreter = 0;  // likewise: some other thread had the interpreter (the GIL)
 };
 [[nodiscard]] std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,

@@ -215,6 +215,7 @@ batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& v
   const Nanos start = boottime_now();
   RecordingMeta meta = meta_at(start, recording_id_, "batch", interval_);
   meta.command = command_words(command_);
+  if (const JobVariables variables = variables_of_batch(); !variables.empty()) keep_job_variables(variables, meta);
   host::TreeReader* const tree = tree_.get();
   SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
   marks_.add_to(session, start);

@@ -14,7 +14,9 @@
 #include "base/visible.h"
 #include "cli/config.h"
 #include "device/nvml_api.h"
+#include "host/job_root.h"
 #include "host/tree_reader.h"
+#include "model/slurm.h"
 
 namespace headroom::cli {
 
@@ -35,6 +37,13 @@ JobVariables variables_of_job() {
       variables.emplace_back(name, visible(std::string(value)));
   }
   std::sort(variables.begin(), variables.end());
+  if (slurm_job(variables)) leave_out_other_steps(host::slurmstepd_above(::getpid()), variables);
+  return variables;
+}
+
+JobVariables variables_of_batch() {
+  JobVariables variables = variables_of_job();
+  std::erase_if(variables, [](const auto& variable) { return !is_slurm_variable(variable.first); });
   return variables;
 }
 

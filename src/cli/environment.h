@@ -15,6 +15,8 @@ namespace headroom::cli {
 
 // What a recording keeps of it, without secrets (model/job_variables.h): a job has it from this process.
 [[nodiscard]] JobVariables variables_of_job();
+// Of a batch only where in Slurm it runs: its tasks have variables of their own.
+[[nodiscard]] JobVariables variables_of_batch();
 
 // In RecordingMeta::extra: the `headroom sim` command that made the virtual GPUs, as a shell takes it.
 inline constexpr std::string_view kVirtualGpus = "virtual GPUs";

@@ -14,6 +14,7 @@
 #include "base/secrets.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "cli/environment.h"
 #include "cli/families.h"
 #include "cli/finding_watch.h"
 #include "cli/hooks.h"
@@ -22,6 +23,7 @@
 #include "cli/live_parts.h"
 #include "cli/own_files.h"
 #include "cli/require.h"
+#include "cli/slurm_run.h"
 #include "cli/source_text.h"
 #include "cli/stop_rule.h"
 #include "cli/study_offer.h"
@@ -116,6 +118,7 @@ class WatchedJob {
   FindingWatch finding_watch_{options_.hooks, "run", hide_secrets(argv_)};
   std::vector<report::ToldFinding> told_;  // while the job ran
   const std::string id_ = random_id();
+  const std::optional<SlurmJob> slurm_ = slurm_job(variables_of_job());
   JobMarks marks_;
   Nanos start_ = 0;
   host::TreeReader* tree_ = nullptr;  // owned by the session
@@ -272,7 +275,10 @@ bool WatchedJob::report() {
   if (result_.path.empty() && !requirements_.empty())
     say("whether what is required was kept is not known: nothing was recorded", "");
   if (result_.path.empty()) return !wanted && requirements_.empty();
-  if (options_.live.quiet && !wanted && requirements_.empty() && !options_.hooks.any()) return true;
+  const bool quiet = options_.live.quiet || !prints_report(slurm_);
+  if (const int code = end_.status.as_code(); quiet && !options_.live.quiet && code != kExitOk)
+    say_how_rank_ended(*slurm_, code, result_.path);
+  if (quiet && !wanted && requirements_.empty() && !options_.hooks.any()) return true;
   auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the report of this run", recording.error()));
@@ -293,8 +299,9 @@ bool WatchedJob::report() {
       wanted ? write_to(options_.json, may_replace(options_), report::to_json(explanation)) : Result<void>();
   if (!written) report_error(can_ask_again(written.error()));
   report::TextOptions layout = text_options(STDERR_FILENO);
-  if (options_.live.output.empty()) layout.recording = "last";
-  if (options_.live.quiet) {
+  const bool others = slurm_ && is_one_of_many(*slurm_);  // whose recording may be the last one
+  if (options_.live.output.empty() && !others) layout.recording = "last";
+  if (quiet) {
     if (!kept) (void)write_all(STDERR_FILENO, report::requirements_text(explanation.requirements, layout));
     return written.has_value() && kept;
   }
@@ -303,6 +310,7 @@ bool WatchedJob::report() {
     text += fmt::format("      headroom study {} {}\n", typed_word(study),
                         layout.recording.empty() ? typed_word(result_.path) : layout.recording);
   (void)write_all(STDERR_FILENO, text);
+  if (others) say_where_others_are(*slurm_, result_.path);
   return written.has_value() && kept;
 }
 
@@ -353,6 +361,7 @@ int run_verb(RunOptions options, const std::vector<std::string>& argv) {
   if (options.replace && options.live.output.ends_with(".hrec"))
     for (const char* end : {"", "-wal", "-shm", "-journal"}) ::unlink((options.live.output + end).c_str());
   options.live.next_if_taken = true;
+  options.live.output = named_in_slurm(options.live.output, slurm_job(variables_of_job()));
   ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
   return WatchedJob(options, argv, *interval, std::move(*lines), std::move(*requirements)).run();
 }
@@ -379,7 +388,8 @@ Action declare_run(VerbInput input) {
   input.app.footer(
       "The command keeps its terminal, its signals and its exit code, which headroom run returns (128+n for a\n"
       "death by signal n; 127 if there is no such command, 126 if it cannot be run). The report goes to stderr.\n"
-      "Options of headroom come before the command; all that follows its first word, or --, is the command's.");
+      "Options of headroom come before the command; all that follows its first word, or --, is the command's.\n"
+      "In a job of Slurm -o FOLDER/ names the file by job, step and node.");
   return [options, &argv = input.after_dashes] { return run_verb(*options, argv); };
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <memory>
@@ -19,7 +21,7 @@ namespace headroom::cli {
 namespace {
 
 struct StacksAsked {
-  std::string recording = "last", format = "collapsed", output;
+  std::string recording = "last", format, output;
   bool all = false, json = false, force = false;
 };
 
@@ -64,8 +66,12 @@ Result<void> stacks(const StacksAsked& options) {
         fmt::format("headroom why {} says what else is known; headroom doctor what can be read here",
                     typed_word(options.recording)));
   const StacksOptions how{.busy = options.all, .title = opened.path.substr(opened.path.rfind('/') + 1)};
+  const bool people =
+      options.format.empty() && (options.output.empty() || options.output == "-") && ::isatty(STDOUT_FILENO) == 1;
   return write_to(options.output, may, [&](const Output& output) {
     if (options.json) return output(to_json(profile));
+    if (people || options.format == "functions")
+      return write_functions(profile, stacks::Families(analysis.told.families), how, output);
     if (options.format == "speedscope") return write_speedscope(profile, how, output);
     if (options.format == "svg") return write_flame_graph(profile, how, output);
     return write_collapsed(profile, how, output);
@@ -81,9 +87,9 @@ Action declare_stacks(VerbInput input) {
   CLI::Option* format =
       app.add_option(
              "-f,--format", options->format,
-             "collapsed: a line per stack with milliseconds; speedscope: for speedscope.app; svg: a flame graph")
-          ->check(CLI::IsMember({"collapsed", "speedscope", "svg"}))
-          ->capture_default_str();
+             "functions: a line per function, for people; collapsed: a line per stack with milliseconds; speedscope: "
+             "for speedscope.app; svg: a flame graph; default: functions on a terminal, else collapsed")
+          ->check(CLI::IsMember({"functions", "collapsed", "speedscope", "svg"}));
   app.add_flag("--json", options->json, "machine-readable, schema headroom.stacks/1: idle and busy time of each stack")
       ->excludes(format);
   app.add_flag("--all", options->all, "also time in which kernels ran (default: idle time, which is the question)");

@@ -137,6 +137,14 @@ constexpr std::array kVerbs{
                      "study sqlite:///optuna.db last --pruner \"HyperbandPruner(1, 100, 3)\"\n"
                      "study optuna.db --watch\n"
                      "study postgresql://user@host/optuna --study resnet"},
+    Verb{.name = "fleet",
+         .summary = "say who held GPUs, where that time went and what of it could come back, over many recordings",
+         .declare = declare_fleet,
+         .usage = "[OPTIONS] [DIR|FILE]...",
+         .examples = "fleet /scratch/headroom\n"
+                     "fleet /scratch/headroom --by project --since 30d\n"
+                     "fleet a.hrec b.hrec sweep.batch --full\n"
+                     "fleet --sacct jobs.txt --by project"},
     Verb{.name = "recordings",
          .summary = "list, prune or remove what has been recorded",
          .declare = declare_recordings,

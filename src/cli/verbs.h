@@ -13,6 +13,7 @@ Action declare_completion(VerbInput input);
 Action declare_devices(VerbInput input);
 Action declare_doctor(VerbInput input);
 Action declare_export(VerbInput input);
+Action declare_fleet(VerbInput input);
 Action declare_import(VerbInput input);
 Action declare_manual(VerbInput input);
 Action declare_plan(VerbInput input);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/duration.h"
+#include "base/strings.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/families.h"

@@ -29,7 +29,8 @@ void measure_runs(const Facts& f, std::uint64_t seed, Comparison& result) {
     for (const Sample* run : m.a) a.push_back(log_time(*run, unit));
     for (const Sample* run : m.b) b.push_back(log_time(*run, unit));
     result.ratio = ratio_of_repeats(a, b, seed);
-    result.method = fmt::format("{} of A and {} of B", count_of(a.size(), "run"), b.size());
+    result.method = fmt::format("{} of A and {} of B{}", count_of(a.size(), "run"), b.size(),
+                                unit == Unit::kNone ? "" : ", start-up included");
     return;
   }
   std::vector<double> ratios;
@@ -38,6 +39,7 @@ void measure_runs(const Facts& f, std::uint64_t seed, Comparison& result) {
   result.pairs = static_cast<std::int64_t>(ratios.size());
   result.method = m.interleaved ? count_of(ratios.size(), "interleaved pair")
                                 : fmt::format("{}, each run by both", count_of(ratios.size(), "task"));
+  if (unit != Unit::kNone) result.method += ", start-up included";
 }
 
 void measure_batches(const Facts& f, Comparison& result) {

@@ -144,13 +144,13 @@ TEST(Compare, InterleavedPairsGiveARatio) {
   EXPECT_NEAR(c.ratio->value, 0.8, 0.005);
   EXPECT_TRUE(c.differs());
   EXPECT_EQ(c.pairs, 6);
-  EXPECT_EQ(c.method, "6 interleaved pairs");
+  EXPECT_EQ(c.method, "6 interleaved pairs, start-up included");
   EXPECT_EQ(c.unit, "step");
   EXPECT_TRUE(c.reasons.empty());
   Side by_lines = b;
   for (Sample& sample : by_lines.samples) sample.steps_of_lines = true;
   EXPECT_EQ(compare(a, by_lines).method,
-            "6 interleaved pairs; steps as lines of output tell of them: more may have been done");
+            "6 interleaved pairs, start-up included; steps as lines of output tell of them: more may have been done");
   const Comparison back = compare(b, a);
   EXPECT_NEAR(back.ratio->value * c.ratio->value, 1, 1e-12);
 }
@@ -170,7 +170,7 @@ TEST(Compare, TwoBatchesOfTheSameTasks) {
   ASSERT_TRUE(c.comparable());
   EXPECT_NEAR(c.ratio->value, 0.8, 1e-9);
   EXPECT_GT(c.ratio->high / c.ratio->low, 1.04);  // each ran once: 1 % of either is taken for granted
-  EXPECT_EQ(c.method, "10 tasks, each run by both");
+  EXPECT_EQ(c.method, "10 tasks, each run by both, start-up included");
   ASSERT_NE(find(c, CompareReason::kNotInterleaved), nullptr);
   EXPECT_FALSE(find(c, CompareReason::kNotInterleaved)->refuses);
   ASSERT_NE(find(c, CompareReason::kTooFewRepeats), nullptr);
@@ -415,11 +415,12 @@ TEST(Compare, SingleRunsThatCountNothingAreOnlyTooFew) {
 
 TEST(Compare, AMeanOfRatiosIsToldFromTheRatioOfMeans) {
   auto [a, b] = turns(6, 10, 8);
-  EXPECT_EQ(compare(a, b).method, "6 interleaved pairs") << "one and the same";
+  EXPECT_EQ(compare(a, b).method, "6 interleaved pairs, start-up included") << "one and the same";
   for (std::size_t i = 0; i < a.samples.size(); i += 2)
     a.samples[i].end = a.samples[i].begin + 2, b.samples[i].end = b.samples[i].begin + 1.9;
-  EXPECT_THAT(compare(a, b).method, ContainsRegex("^6 interleaved pairs; 0.87.* is the geometric mean of their "
-                                                  "ratios, 0.82.* the ratio of the two times"));
+  EXPECT_THAT(compare(a, b).method,
+              ContainsRegex("^6 interleaved pairs, start-up included; 0.87.* is the geometric mean of their "
+                            "ratios, 0.82.* the ratio of the two times"));
 }
 
 // By itself ab takes what the commands say differently; what else differs would make it refuse the pair again.

@@ -82,7 +82,8 @@ std::optional<BatchTimes> batch_times(const Analysis& a) {
       times.largest_gpu_bytes = std::max(times.largest_gpu_bytes.value_or(0), *attempt.peak_gpu_bytes);
   }
   if (any_success) times.failed_before_any_success = 0;
-  times.room = room_for_tasks(a);
+  const PackedTasks packed = packed_tasks(a);
+  times.room = packed.room, times.at_once = packed.at_once;
   if (const auto tail = tail_of(a)) {
     times.tail = tail->end - tail->begin;
     times.tail_lost = length(tail->lost);

@@ -108,6 +108,13 @@ std::vector<Seen> seen_in(const Looks& looks, double least) {
   return seen;
 }
 
+double on_a_lock(const HostSummary& s, const Claims& claims) {
+  constexpr double kFewest = 5;  // looks: fewer may have met it there by chance
+  if (s.owner_looks.count < kFewest) return 0;
+  const double elsewhere = 1 - s.owner_looks.share({WaitChannel::kFutex});
+  return std::max(0.0, 1 - elsewhere / std::max(1e-9, part_claimed(claims)));
+}
+
 Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
   Causes causes;
   for (const WaitChannel channel : {WaitChannel::kSocket, WaitChannel::kDisk, WaitChannel::kNetworkFs})

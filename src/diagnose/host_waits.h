@@ -30,6 +30,9 @@ struct Seen {
 };
 // Where it was seen asleep, most often first.
 [[nodiscard]] std::vector<Seen> seen_in(const Looks& looks, double least);
+// The least share of the claimed time in which the main thread slept on a lock (a futex), if all looks that saw it
+// elsewhere were in that time; of a thread that hardly runs in it. 0 with a few looks only.
+[[nodiscard]] double on_a_lock(const HostSummary& s, const Claims& claims);
 // What the main thread may have waited for that no kernel of its own does: where it was seen asleep, and what its
 // process read and wrote meanwhile.
 [[nodiscard]] Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses);

@@ -80,7 +80,7 @@ bool holds(const Analysis& a, SourceId process, std::size_t device) {
 
 const ThreadCode* interpreter_taken(const Analysis& a, Account account) {
   const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(), [&](const ThreadCode& other) {
-    return other.account == account && other.with_interpreter >= a.limits[Threshold::kMajority];
+    return other.account == account && !other.place.empty() && other.with_interpreter >= a.limits[Threshold::kMajority];
   });
   const bool begins_or_ends = account == Account::kStartup || account == Account::kTeardown;
   return code == a.other_threads.end() || begins_or_ends ? nullptr : &*code;
@@ -122,6 +122,14 @@ Claims of_the_busiest(const Analysis& a, const Claims& claims) {
   return busiest;
 }
 
+// Who sleeps may have a lock for that long; of a thread that runs nothing has to be guessed.
+std::string asleep_beside(const Analysis& a, const HostSummary& s, const ThreadCode& code, const Claims& claims) {
+  const double majority = a.limits[Threshold::kMajority];
+  if (code.asleep_share < majority || on_a_lock(s, claims) < majority) return "";
+  return fmt::format("; in {} of them another thread slept in {}: whether it has the lock meanwhile is not seen",
+                     human_percent(code.asleep_share), code.asleep);
+}
+
 // What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
 // thread slept on a lock meanwhile.
 std::string beside(const Analysis& a, Finding& finding) {
@@ -132,12 +140,13 @@ std::string beside(const Analysis& a, Finding& finding) {
                                  [&](const ThreadCode& other) { return other.account == account; });
   if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  if (code->place.empty()) return asleep_beside(a, s, *code, finding.claims);
   // One that has the interpreter keeps the main thread waiting even where it has no core to run on, and one that has a
   // lock while it waits for something itself.
   const double majority = a.limits[Threshold::kMajority];
   const bool at_a_lock = s.waiting_in({WaitChannel::kFutex}) >= majority && code->share >= majority;
   if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < majority && !at_a_lock)
-    return "";
+    return asleep_beside(a, s, *code, finding.claims);
   const double often = a.limits[Threshold::kChannelShare];
   std::string text;
   if (code->with_interpreter >= often)

@@ -110,9 +110,12 @@ void name_the_trace(const Analysis&, Finding&);
 [[nodiscard]] std::vector<Finding> wrong_pins(const Analysis& a);
 // Many tasks that each start from nothing, of a batch; nothing where there are few starts (rules_packing.cc).
 [[nodiscard]] std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup);
-// How many tasks a GPU could hold at once by kernels, memory and cores, from the time in which tasks waited; nothing
-// where no kernel ran then (rules_packing.cc).
-[[nodiscard]] std::optional<double> room_for_tasks(const Analysis& a);
+// From the time in which tasks of a batch waited for a place; nothing where no kernel ran then (rules_packing.cc).
+struct PackedTasks {
+  std::optional<double> room;     // how many a GPU could hold at once, by kernels, memory and cores
+  std::optional<double> at_once;  // how many it held, on average
+};
+[[nodiscard]] PackedTasks packed_tasks(const Analysis& a);
 // Whether the driver lowered a device's clocks lastingly; then by which share, which may be that of usual boost clocks
 // (rules_device.cc).
 [[nodiscard]] std::optional<double> clocks_limited(const Analysis& a, std::size_t device);

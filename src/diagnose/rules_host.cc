@@ -87,6 +87,30 @@ bool wants_a_core(const Analysis& a, const HostSummary& s, const Claims& claims)
          s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims) && may_want_cores(a, s, claims);
 }
 
+// Its event loop is told by its stacks, and what its coroutines wait for by none.
+void say_the_loop(bool in_pauses, Finding& finding) {
+  finding.title = in_pauses ? "The GPU pauses while every coroutine of the training process waits (asyncio)"
+                            : "The GPU waits while every coroutine of the training process waits (asyncio)";
+  finding.candidates = {Cause::kSlowStorage, Cause::kBurstyInput, Cause::kLoggingUpload};
+  finding.evidence.insert(finding.evidence.begin(),
+                          "its event loop had nothing to run; what its coroutines wait for is on no stack");
+}
+
+// Asleep on one in code of its own: a queue, an event or a condition has a name in its stacks.
+bool takes_a_lock(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  const double most = a.limits[Threshold::kMajority];
+  return on_a_lock(s, claims) >= most && share_in(a, claims, stacks::Family::kLock) < 1 - most;
+}
+
+// Who has the lock is not seen.
+void say_the_lock(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
+  finding.title = in_pauses ? "The GPU pauses while the main thread of the training process waits on a lock"
+                            : "The GPU waits while the main thread of the training process waits on a lock";
+  finding.candidates = asleep_for(a, s, finding.claims, in_pauses);
+  std::erase(finding.candidates, Cause::kInputInMainProcess);
+  finding.evidence.insert(finding.evidence.begin(), "other threads of its process hardly ran meanwhile");
+}
+
 // What the finding says once stacks have named the code: these tell where it was, not whether it ran.
 void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   finding.title =
@@ -107,6 +131,10 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.candidates = {Cause::kGilContention, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
     if (no_loader(a, s)) finding.candidates.push_back(Cause::kInputInMainProcess);
     finding.candidates.push_back(Cause::kHostGraphBuilding);
+  } else if (hardly(a, main + s.owner_threads, finding.claims) && mostly_at(a, finding.claims, a.idle_loops)) {
+    say_the_loop(in_pauses, finding);
+  } else if (hardly(a, main + s.owner_threads, finding.claims) && takes_a_lock(a, s, finding.claims)) {
+    say_the_lock(a, s, in_pauses, finding);
   } else if (hardly(a, main + s.owner_threads, finding.claims)) {
     finding.title = in_pauses ? "The GPU pauses while the training process sleeps or waits itself"
                               : "The GPU waits while the training process sleeps or waits itself";
@@ -178,10 +206,16 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
       : finding.by_threads
           ? "let the main thread go on meanwhile and take what that thread made when it is needed, or make it cheaper"
+      : mostly_at(a, finding.claims, a.idle_loops)
+          ? "begin what is awaited there earlier (asyncio.create_task, gather): several at a time, ahead of the step"
+      : asleep && takes_a_lock(a, s, finding.claims)
+          ? "see which thread or process has that lock meanwhile (py-spy dump shows all threads): hold it shorter, or "
+            "take it beside the kernels"
       : asleep ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
                : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   if (hardly(a, main + s.owner_threads, finding.claims)) {
-    if (!say_the_timer(a, finding) && !say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
+    const bool in_loop = mostly_at(a, finding.claims, a.idle_loops);
+    if (!in_loop && !say_the_timer(a, finding) && !say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
     name_the_neighbour(a, finding);
   }
   finding.would_overturn = "headroom stacks REC: if most of the idle seconds lie in other functions, this is wrong";
@@ -244,6 +278,27 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
   if (finding.candidates.size() > 1) return;
   finding.cause = Cause::kLaunchBound;
   finding.candidates.clear();
+}
+
+// Where most of its stacks are in code that uses no GPU, neither launches nor waits for kernels take the time.
+void follow_the_plain(const Analysis& a, Finding& finding) {
+  constexpr double kMostly = 2.0 / 3;
+  double plain = 0;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (piece.where < 0) continue;
+    const auto known = a.plain_shares.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.plain_shares.end()) plain += known->second * static_cast<double>(piece.end - piece.begin);
+  }
+  const double share = plain / static_cast<double>(std::max<Nanos>(1, finding.cost()));
+  if (share < kMostly) return;
+  const auto uses_gpu = [](Cause cause) {
+    return cause == Cause::kLaunchBound || cause == Cause::kSyncPoints || cause == Cause::kPageableCopies;
+  };
+  if (std::erase_if(finding.candidates, uses_gpu) > 0)
+    finding.told_apart_from.push_back(
+        fmt::format("launching kernels, and waiting for them: in {} of this time its stacks were in Python's own "
+                    "library, or in calls that use no GPU",
+                    human_percent(share)));
 }
 
 // Where stacks name a family that is a cause of its own, rules of the user's among them, the finding is about that.
@@ -346,6 +401,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     if (in_pauses && !finding.cause && !hardly(a, s.owner_cpu + s.owner_delay, finding.claims))
       follow_the_rhythm(a, s, finding);
     follow_the_family(a, finding);
+    follow_the_plain(a, finding);
   }
   if (hardly(a, s.owner_cpu + s.owner_delay, finding.claims)) follow_the_wait(a, s, in_pauses, finding);
   finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);

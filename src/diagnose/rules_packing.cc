@@ -173,11 +173,11 @@ std::string chosen_by(const Analysis& a) {
 
 }  // namespace
 
-std::optional<double> room_for_tasks(const Analysis& a) {
-  if (!a.job.batch.present) return std::nullopt;
+PackedTasks packed_tasks(const Analysis& a) {
+  if (!a.job.batch.present) return {};
   const Held held = held_of(a);
-  if (held.busy <= 0) return std::nullopt;
-  return room_of(a, held).least();
+  if (held.busy <= 0) return {};
+  return {room_of(a, held).least(), held.concurrency()};
 }
 
 std::vector<Finding> under_packing(const Analysis& a) {

@@ -53,9 +53,9 @@ std::vector<Finding> waiting_ranks(const Analysis& a, const IdleParts& parts) {
   finding.title = "One process of the job works on the CPU while its GPU and others' wait";
   finding.tiers = "NP";
   finding.confidence = Confidence::kMedium;
-  finding.evidence.push_back(fmt::format(
-      "of {} processes with a GPU each, the busiest used or wanted {} cores in this time, the least busy {}", s.owners,
-      human_figure(s.most_owner_cpu, 2), human_figure(s.least_owner_cpu, 2)));
+  finding.evidence.push_back(
+      fmt::format("{}of {} processes with a GPU each, the busiest used or wanted {} cores, the least busy {}",
+                  average_words(s), s.owners, human_figure(s.most_owner_cpu, 2), human_figure(s.least_owner_cpu, 2)));
   Claims told = finding.claims;
   std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
   if (const auto wait = peer_in(a, told, true)) {

@@ -153,7 +153,7 @@ TEST(Sets, BytesOverPcieAreTakenFromGpmWhereItTellsThem) {
 
 TEST(Sets, StacksThatNameUnknownCodeExcludeNothingThatItMayWaitFor) {
   const Finding asleep = rest({.wait = WaitChannel::kFutex}).findings.front();
-  EXPECT_THAT(asleep.title, HasSubstr("sleeps or waits itself: hand_over (train.py)"));
+  EXPECT_THAT(asleep.title, HasSubstr("waits on a lock: hand_over (train.py)"));
   EXPECT_THAT(asleep.candidates, AllOf(Contains(Cause::kPageableCopies), Contains(Cause::kLoggingUpload)));
 }
 

@@ -635,6 +635,68 @@ TEST(StackFindings, ALockMayBeThatOfAThreadThatWaits) {
   EXPECT_THAT(first("time.sleep() (/u/collect.py:4)").advice, Not(HasSubstr("that lock")));
 }
 
+// For a part of each second the process hardly runs and is seen at a lock, in a line of its own that takes one.
+TEST(StackFindings, AWaitForALockIsSaidWhereNobodyIsSeenToHaveIt) {
+  const auto first = [](const std::string& other, WaitChannel wait) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.7; }).sleeping_in(wait).process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.7, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.7, i + 1, {"train (/u/train.py:1)", "note (/u/train.py:9)"});
+    }
+    if (!other.empty()) builder.stacks(7, 0, 60, {"write (/u/log.py:1)", other}, 8);
+    return explain(builder.build()).findings.front();
+  };
+  const Finding locked = first("", WaitChannel::kFutex);
+  EXPECT_EQ(locked.title,
+            "The GPU waits while the main thread of the training process waits on a lock: note (train.py)");
+  EXPECT_THAT(locked.candidates, Not(Contains(Cause::kInputInMainProcess)));
+  EXPECT_THAT(locked.advice, HasSubstr("which thread or process has that lock"));
+  EXPECT_THAT(first("time.sleep() (/u/log.py:4)", WaitChannel::kFutex).evidence.front(),
+              HasSubstr("another thread slept in write (log.py): whether it has the lock meanwhile is not seen"));
+  const Finding elsewhere = first("time.sleep() (/u/log.py:4)", WaitChannel::kPipe);
+  EXPECT_THAT(elsewhere.title, Not(HasSubstr("lock")));
+  EXPECT_THAT(elsewhere.evidence.front(), Not(HasSubstr("another thread")));
+}
+
+TEST(StackFindings, CoroutinesThatAllWaitAreToldFromCodeThatSleeps) {
+  const auto first = [](bool loop) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.7; }).sleeping_in(WaitChannel::kPoll).process(7, 1, 0, 60, 0.02);
+    builder.context(7, 0, 0, 60);
+    std::vector<std::string> frames{"<module> (/u/train.py:9)"};
+    if (loop) frames.emplace_back("BaseEventLoop._run_once (/usr/lib/python3.11/asyncio/base_events.py:1890)");
+    frames.emplace_back("EpollSelector.select (/usr/lib/python3.11/selectors.py:468)");
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.7, {"<module> (/u/train.py:9)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.7, i + 1, frames);
+    }
+    return explain(builder.build()).findings.front();
+  };
+  const Finding waits = first(true);
+  EXPECT_THAT(waits.title, HasSubstr("while every coroutine of the training process waits (asyncio)"));
+  EXPECT_THAT(waits.evidence, Contains(HasSubstr("what its coroutines wait for is on no stack")));
+  EXPECT_THAT(waits.advice, HasSubstr("asyncio.create_task"));
+  EXPECT_THAT(first(false).title, Not(HasSubstr("coroutine")));
+}
+
+// Code in a library that uses no GPU launches nothing.
+TEST(StackFindings, CodeThatUsesNoGpuIsNotLaunchBound) {
+  const auto first = [](const std::string& called) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.7; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.7, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.7, i + 1, {"train (/u/train.py:1)", "rows (/u/train.py:9)", called});
+    }
+    return explain(builder.build()).findings.front();
+  };
+  const Finding plain = first("db.execute() (/u/train.py:9)");
+  EXPECT_THAT(plain.candidates, AllOf(Not(Contains(Cause::kLaunchBound)), Not(Contains(Cause::kSyncPoints))));
+  EXPECT_THAT(plain.told_apart_from, Contains(HasSubstr("in calls that use no GPU")));
+  EXPECT_THAT(first("x.mul_() (/u/train.py:9)").candidates, Contains(Cause::kLaunchBound));
+}
+
 // A list that is searched, a history that is written anew: each step takes longer than the one before.
 TEST(StackFindings, CodeThatTakesMoreAndMoreOfTheTimeIsSaidTo) {
   const auto evidence = [](double grows) {

@@ -25,10 +25,15 @@ std::string larger_batch_words(double used, double total) {
       human_percent(kMemoryReserve));
 }
 
+std::string average_words(const HostSummary& s) {
+  constexpr double kMostOfThem = 0.5;
+  return s.of_readings >= kMostOfThem ? "" : "averaged over whole readings, ";
+}
+
 std::string owner_sentence(const HostSummary& s) {
   std::string text = fmt::format(
-      "the main thread of the process on the GPU used {} of a core and waited {} of the time for a free one",
-      human_percent(s.owner_cpu), human_percent(s.owner_delay));
+      "{}the main thread of the process on the GPU used {} of a core and waited {} of the time for a free one",
+      average_words(s), human_percent(s.owner_cpu), human_percent(s.owner_delay));
   if (s.owner_threads >= 0.005) {
     const std::string cores = human_figure(s.owner_threads, 2);
     text += fmt::format("; its other threads used {} {}", cores, cores == "1" ? "core" : "cores");
@@ -39,9 +44,9 @@ std::string owner_sentence(const HostSummary& s) {
 
 std::string helper_sentence(const HostSummary& s) {
   if (s.helpers == 0) return "it has no worker processes";
-  return fmt::format("what it started ({} at once) used {:.1f} cores together, waiting for a core {} of the time",
-                     s.helpers == 1 ? "1 process" : fmt::format("{} processes", s.helpers), s.helper_cpu,
-                     human_percent(s.helper_delay));
+  return fmt::format("{}what it started ({} at once) used {:.1f} cores together, waiting for a core {} of the time",
+                     average_words(s), s.helpers == 1 ? "1 process" : fmt::format("{} processes", s.helpers),
+                     s.helper_cpu, human_percent(s.helper_delay));
 }
 
 std::vector<std::string> storage_sentences(const HostSummary& s) {

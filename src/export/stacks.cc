@@ -67,6 +67,16 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+// "load (train.py:41)", or what else tells what it was at.
+std::string place_of(const WeightedStack& stack, const stacks::Families& families) {
+  std::vector<stacks::Frame> frames;
+  for (const std::string& frame : stack.frames) frames.push_back(stacks::frame_of(frame));
+  const stacks::StackKind kind = families.kind_of(frames);
+  if (kind.where.empty()) return "code that is not named";
+  if (kind.line <= 0 || !kind.where.ends_with(')')) return visible(kind.where);
+  return visible(fmt::format("{}:{})", std::string_view(kind.where).substr(0, kind.where.size() - 1), kind.line));
+}
+
 constexpr double kWidth = 1200, kRow = 18, kMargin = 10, kLetter = 6.6;
 
 std::size_t depth_of(const Flame& flame, double scale, double narrowest) {
@@ -144,6 +154,36 @@ Result<void> write_collapsed(const std::vector<WeightedStack>& profile, const St
     block.text() += fmt::format(" {}\n", ms);
     HR_TRYV(block.line_done());
   }
+  return block.flush();
+}
+
+Result<void> write_functions(const std::vector<WeightedStack>& profile, const stacks::Families& families,
+                             const StacksOptions& options, const Output& output) {
+  std::map<std::string, double, std::less<>> sums;
+  double all = 0;
+  for (const WeightedStack& stack : profile) {
+    sums[place_of(stack, families)] += weight_of(stack, options);
+    all += weight_of(stack, options);
+  }
+  std::vector<std::pair<std::string, double>> places(sums.begin(), sums.end());
+  std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  BlockOutput block(output);
+  const auto line = [&](double time, const std::string& what) {
+    const std::string share = all > 0 ? human_percent(time / all) : "";
+    block.text() += fmt::format("{:>9} {:>6}  {}\n", human_duration(static_cast<Nanos>(time * 1e9)), share, what);
+    return block.line_done();
+  };
+  block.text() += fmt::format("What the job was at {}; of readings that were partly busy an estimate\n",
+                              options.busy ? "while it held its GPUs" : "while its GPUs were idle");
+  constexpr std::size_t kShown = 20;
+  double shown = 0;
+  const std::size_t some = places.size() > kShown + 1 ? kShown : places.size();
+  for (std::size_t i = 0; i < some; ++i) {
+    shown += places[i].second;
+    HR_TRYV(line(places[i].second, places[i].first));
+  }
+  if (some < places.size()) HR_TRYV(line(all - shown, fmt::format("{} others", places.size() - some)));
+  HR_TRYV(line(all, "in all"));
   return block.flush();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "export/output.h"
+#include "stacks/families.h"
 #include "stacks/profile.h"
 
 namespace headroom {
@@ -35,6 +36,12 @@ struct StacksOptions {
 // what the GPU did meanwhile. What is too narrow is left out, and so is Python's import machinery.
 [[nodiscard]] Result<void> write_flame_graph(const std::vector<stacks::WeightedStack>& profile,
                                              const StacksOptions& options, const Output& output);
+
+// For people: what the stacks were at by their StackKind (the innermost function of the user's own, with the line that
+// ran), with its time and share; the longest first.
+[[nodiscard]] Result<void> write_functions(const std::vector<stacks::WeightedStack>& profile,
+                                           const stacks::Families& families, const StacksOptions& options,
+                                           const Output& output);
 
 // The innermost functions of the stacks and their seconds, the longest first, `most` at most.
 [[nodiscard]] std::vector<std::pair<std::string, double>> innermost_functions(

@@ -34,6 +34,25 @@ TEST(Stacks, CollapseToALineEach) {
   EXPECT_EQ(written(write_collapsed, {}, {}), "");
 }
 
+TEST(Stacks, AreSummedUpForPeopleByTheUsersOwnFunctions) {
+  const std::vector<WeightedStack> profile{
+      {{"main (/home/u/a.py:1)", "load (/home/u/a.py:7)", "sleep (/usr/lib/python3.11/x.py:3)"}, 3, 1},
+      {{"main (/home/u/a.py:1)", "load (/home/u/a.py:7)"}, 1, 0},
+      {{"main (/home/u/a.py:2)"}, 1, 4}};
+  const auto write = [](const auto& stacks, const auto& how, const Output& output) {
+    return write_functions(stacks, stacks::Families(), how, output);
+  };
+  EXPECT_EQ(written(write, {}, profile),
+            "What the job was at while its GPUs were idle; of readings that were partly busy an estimate\n"
+            "    4.0 s   80 %  load (a.py:7)\n"
+            "    1.0 s   20 %  main (a.py:2)\n"
+            "    5.0 s  100 %  in all\n");
+  EXPECT_THAT(written(write, {.busy = true}, profile), HasSubstr("    5.0 s   50 %  main (a.py:2)\n"));
+  std::vector<WeightedStack> many;
+  for (int i = 0; i < 30; ++i) many.push_back({{"f" + std::to_string(i) + " (/home/u/a.py:1)"}, 1, 0});
+  EXPECT_THAT(written(write, {}, many), HasSubstr("   10.0 s   33 %  10 others\n"));
+}
+
 TEST(Stacks, BecomeAProfileOfSpeedscope) {
   const auto read = nlohmann::json::parse(written(write_speedscope, {.title = "run"}));
   const auto& profile = read["profiles"][0];

@@ -57,6 +57,14 @@ std::vector<std::int64_t> parents_of(std::int64_t pid, const std::string& root) 
 
 }  // namespace
 
+std::optional<Slurmstepd> slurmstepd_above(std::int64_t pid, const std::string& root) {
+  for (const std::int64_t parent : parents_of(pid, root)) {
+    const auto title = read_file(fmt::format("{}/proc/{}/cmdline", root, parent), kMostBytes);
+    if (auto found = title ? slurmstepd_of(*title) : std::nullopt) return found;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::int64_t> user_of_process(std::int64_t pid, const std::string& root) {
   const auto text = read_file(fmt::format("{}/proc/{}/status", root, pid), kMostBytes);
   return text ? parse_pid_status(*text).uid : std::nullopt;

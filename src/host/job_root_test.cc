@@ -47,6 +47,23 @@ TEST_F(JobRoot, TasksOfABatchAreJobsOfTheirOwn) {
   EXPECT_EQ(root_of_job(20, root_), 20);
 }
 
+TEST_F(JobRoot, TheNearestSlurmstepdIsTold) {
+  process(10, 1, "slurmstepd", 0);
+  process(20, 10, "srun");
+  process(30, 20, "slurmstepd", 0);
+  process(40, 30, "bash");
+  process(50, 40, "headroom");
+  const auto title = [&](std::int64_t pid, const std::string& text) {
+    std::ofstream(std::filesystem::path(root_) / "proc" / fmt::format("{}", pid) / "cmdline") << text << '\0';
+  };
+  title(10, "slurmstepd: [7.batch]");
+  EXPECT_EQ(slurmstepd_above(50, root_), (Slurmstepd{.job = 7}));  // the nearer one is hidden
+  title(30, "slurmstepd: [7.0]");
+  title(40, "slurmstepd: [9.0]x");
+  EXPECT_EQ(slurmstepd_above(50, root_), (Slurmstepd{.job = 7, .step = 0}));
+  EXPECT_FALSE(slurmstepd_above(10, root_));
+}
+
 TEST_F(JobRoot, IsOfOneUserAndNeverTheInit) {
   process(1, 0, "entrypoint", 1000);
   process(10, 1, "driver", 7);

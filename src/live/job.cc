@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/strings.h"
+#include "live/slurm_signals.h"
 
 namespace headroom {
 
@@ -135,6 +136,7 @@ void ForegroundJob::handle(const Signal& signal) {
 
 void ForegroundJob::forward(const Signal& signal) {
   if (signal.sender > 0 && in_tree_of(signal.sender, child_.pid())) return;
+  if (sent_to_whole_step(signal)) return;
   child_.kill(signal.number);
 }
 

@@ -22,14 +22,15 @@ struct JobEnd {
 //   sent to Headroom alone              forwarded once. A sender inside the job's tree is taken to mean the whole group
 //                                       (`kill 0`), which the job is in. (`kill -- -GROUP` from outside cannot be told
 //                                       from a signal to Headroom alone; the job then gets it twice.)
+//   sent by Slurm to a whole step       the job has it already (live/slurm_signals.h)
 //   the job was stopped (Ctrl-Z)        Headroom stops as well, so that the shell gets its prompt; `fg` and `bg`
 //   continue both
 // Headroom is made a subreaper: what the job orphans stays in its tree and is reaped.
 class ForegroundJob {
  public:
   // The signals to hand to Signals::block before the job is spawned.
-  static constexpr std::initializer_list<int> kSignals{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
-                                                       SIGALRM, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU};
+  static constexpr std::initializer_list<int> kSignals{SIGHUP, SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+                                                       SIGURG, SIGXCPU, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU};
   struct Handlers {
     std::function<void(const JobEnd&)> on_end;                         // must not destroy the ForegroundJob
     std::function<void(Nanos from, Nanos to, int signal)> on_stopped;  // this process was stopped with the job

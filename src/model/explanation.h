@@ -141,6 +141,7 @@ struct BatchTimes {
   Nanos tail = 0;       // from the first GPU without a task to the end of the last task, after the last one was started
   Nanos tail_lost = 0;  // device time that was free meanwhile
   std::optional<double> room;                     // tasks that a GPU could hold, where too few did
+  std::optional<double> at_once;                  // tasks that a GPU held on average, while others waited for a place
   std::optional<std::int64_t> largest_gpu_bytes;  // of an attempt, on one GPU
   bool too_large = false;                         // an attempt ran out of GPU memory alone on its GPU
   bool operator==(const BatchTimes&) const = default;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/slurm.h"
+
 namespace headroom {
 
 namespace {
@@ -25,11 +27,13 @@ constexpr std::string_view kRecorded = "variables", kVariable = "variable ";  //
 }  // namespace
 
 bool is_job_variable(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
+  return is_slurm_variable(name) || std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-bool is_placement(std::string_view name) { return std::find(kPlaces.begin(), kPlaces.end(), name) != kPlaces.end(); }
+bool is_placement(std::string_view name) {
+  return is_slurm_variable(name) || std::find(kPlaces.begin(), kPlaces.end(), name) != kPlaces.end();
+}
 
 void keep_job_variables(const JobVariables& variables, RecordingMeta& meta) {
   meta.extra[std::string(kRecorded)] = std::to_string(variables.size());

@@ -253,9 +253,13 @@ class Maker {
         return enlarges(known, made);
       case Mechanism::kPacks:
         if (made.asked && !made.change.finding && e_.bound) {
-          made.change.factor = std::min(e_.bound->speedup_high, static_cast<double>(request_.tasks.value_or(1)));
+          const double at_once = e_.batch ? e_.batch->at_once.value_or(1) : 1;
+          const double times = static_cast<double>(request_.tasks.value_or(1)) / std::max(1.0, at_once);
+          made.change.factor = std::clamp(times, 1.0, e_.bound->speedup_high);
           option.promises = true;
-          option.gain.condition = "if their kernels do not slow each other down and memory and cores suffice";
+          option.gain.condition =
+              times > 1 ? "if their kernels do not slow each other down and memory and cores suffice"
+                        : fmt::format("{:.1f} tasks ran at once on each GPU already, on average", at_once);
         }
         return true;
       case Mechanism::kSpreads:

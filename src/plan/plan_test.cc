@@ -695,6 +695,20 @@ TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
   EXPECT_NEAR(p.projections[1].low_seconds, 750, 0.1);
 }
 
+TEST(Plan, AsManyTasksPerGpuAsThereWereGainNothing) {
+  Explanation e = explain(RecordingBuilder(40).gpu(0, [](double) { return 0.3; }).build());
+  e.findings.clear();
+  e.bound = Bound{3, "if the GPUs were always busy"};
+  e.batch = BatchTimes{.attempts = 12, .room = 9.0, .at_once = 4.5};
+  const Plan as_before = plan(e, {.tasks = 4}), more = plan(e, {.tasks = 9});
+  const Option* same = option(as_before, "more_tasks_per_gpu");
+  ASSERT_NE(same, nullptr);
+  EXPECT_EQ(same->gain.high, 1);
+  EXPECT_EQ(same->gain.condition, "4.5 tasks ran at once on each GPU already, on average");
+  ASSERT_NE(option(more, "more_tasks_per_gpu"), nullptr);
+  EXPECT_NEAR(option(more, "more_tasks_per_gpu")->gain.high, 2, 1e-6);
+}
+
 // What holds for every plan of every recording.
 // None for the start stands above those for what costs more, unless somebody asked.
 void expect_no_start_first(const Explanation& e, const Plan& p, const PlanRequest& request) {

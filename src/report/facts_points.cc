@@ -13,6 +13,7 @@
 #include "report/facts.h"
 #include "report/findings_text.h"
 #include "report/progress_words.h"
+#include "report/slurm_words.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -153,6 +154,7 @@ std::vector<Point> provenance_points(const Explanation& e) {
   add(points, "Command", typed_line(hide_secrets(meta.command)), true);
   add(points, "Folder", meta.cwd, true);
   add(points, "Host", meta.host);
+  add(points, "Slurm", slurm_words(slurm_job(meta)));
   if (meta.start_realtime != 0) add(points, "Began", iso_time(meta.start_realtime).substr(0, 19) + "Z");
   add(points, "Lasted", human_duration(meta.end - meta.start));
   if (meta.exit_code) add(points, "Exit code", fmt::format("{}", *meta.exit_code));

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "model/job_variables.h"
+#include "model/slurm.h"
 #include "model/thresholds.h"
 #include "report/finding_json.h"
 #include "report/json_values.h"
@@ -121,6 +121,31 @@ Json finding_json(const Explanation& e, std::size_t index) {
 
 namespace {
 
+Json unix_ns_json(const std::optional<std::int64_t>& unix_seconds) {
+  return unix_seconds ? Json(*unix_seconds * kSecond) : Json(nullptr);
+}
+
+Json slurm_json(const std::optional<SlurmJob>& job) {
+  if (!job) return nullptr;
+  return {{"job_id", job->job},
+          {"array_job_id", optional_json(job->array_job)},
+          {"array_task_id", optional_json(job->array_task)},
+          {"step_id", optional_json(job->step)},
+          {"rank", optional_json(job->rank)},
+          {"local_rank", optional_json(job->local_rank)},
+          {"node_index", optional_json(job->node_index)},
+          {"node", text_json(job->node)},
+          {"nodes", optional_json(job->nodes)},
+          {"tasks", optional_json(job->tasks)},
+          {"partition", text_json(job->partition)},
+          {"job_name", text_json(job->name)},
+          {"account", text_json(job->account)},
+          {"cluster", text_json(job->cluster)},
+          {"restarts", optional_json(job->restarts)},
+          {"start_ns", unix_ns_json(job->start_seconds)},
+          {"end_ns", unix_ns_json(job->end_seconds)}};
+}
+
 Json recording_json(const Explanation& e) {
   Json tiers = Json::array(), missing = Json::array();
   for (const char tier : e.meta.tiers) tiers.push_back(std::string(1, tier));
@@ -141,6 +166,7 @@ Json recording_json(const Explanation& e) {
           {"interval_ns", e.meta.interval},
           {"command", e.meta.command},
           {"environment", environment},
+          {"slurm", slurm_json(slurm_job(e.meta))},
           {"exit_code", optional_json(e.meta.exit_code)},
           {"stop_reason", e.meta.stop_reason},
           {"tiers", tiers},
@@ -183,7 +209,7 @@ std::string to_json(const Explanation& e) {
       {"devices", devices},
       {"phases", phases},
       {"work", work_json(e.work)},
-      {"progress", progress_json(e.progress)},
+      {"progress", progress_json(e)},
       {"metrics", metrics},
       {"metric_values", metric_values_json(e.said)},
       {"parameters", parameters},

@@ -7,6 +7,7 @@
 
 #include "base/visible.h"
 #include "model/recording.h"
+#include "report/live_findings.h"
 
 // Pieces that the JSON answers share. Members stand in the order in which they were put.
 namespace headroom::report {
@@ -32,6 +33,18 @@ template <class T>
                     {"count", loss.count},
                     {"severity", severity_name(loss.severity)},
                     {"detail", loss.detail}});
+  return list;
+}
+
+// What stands at the end of a recording that goes on. `origin`: what its instants are told from.
+[[nodiscard]] inline Json standing_json(const std::vector<StandingFinding>& standing, Nanos origin) {
+  Json list = Json::array();
+  for (const StandingFinding& one : standing)
+    list.push_back({{"key", one.key},
+                    {"title", one.title},
+                    {"advice", one.advice},
+                    {"alarm", one.alarm},
+                    {"since_ns", one.since - origin}});
   return list;
 }
 

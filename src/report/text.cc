@@ -16,8 +16,9 @@
 #include "report/findings_text.h"
 #include "report/layout.h"
 #include "report/palette.h"
-#include "report/progress_words.h"
 #include "report/requirements.h"
+#include "report/slurm_words.h"
+#include "report/time_limit.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -118,10 +119,11 @@ std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
     line += fmt::format(", a reading every {}", human_duration(e.meta.interval));
   if (!cost.empty()) line += "; cost " + cost;
   std::string text = wrap(line + ".", options.width, "Evidence: ", "  ") + missing_evidence(e, options);
-  if (const auto variables = job_variables(e.meta); variables && !variables->empty()) {
+  if (const auto variables = job_variables(e.meta)) {
     std::vector<std::string> words;
-    for (const auto& [name, value] : *variables) words.push_back(fmt::format("{}={}", name, value));
-    text += wrap(join(words, ", ") + ".", options.width, "Environment: ", "  ");
+    for (const auto& [name, value] : *variables)
+      if (!is_slurm_variable(name)) words.push_back(fmt::format("{}={}", name, value));
+    if (!words.empty()) text += wrap(join(words, ", ") + ".", options.width, "Environment: ", "  ");
   }
   for (const Loss& loss : e.losses) {
     if (loss.count <= 0) continue;
@@ -307,7 +309,9 @@ std::string to_text(const Explanation& explanation, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
   std::string text = bold(wrap(explanation.headline, options.width, "", ""), options);
   if (explanation.progress && goes_on(explanation.meta))
-    text += wrap(progress_words(*explanation.progress) + ".", options.width, "Progress: ", "  ");
+    text += wrap(progress_of(explanation) + ".", options.width, "Progress: ", "  ");
+  if (const std::string where = slurm_words(slurm_job(explanation.meta)); !where.empty())
+    text += wrap(where + ".", options.width, "", "  ");
   text += "\n";
   if (!explanation.requirements.empty()) text += requirements_text(explanation.requirements, options) + "\n";
   return text +

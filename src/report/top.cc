@@ -95,7 +95,8 @@ Json shown_finding_json(const Finding& finding) {
 
 }  // namespace
 
-std::string top_json(const Explanation& e, const view::View& view, std::optional<Nanos> behind) {
+std::string top_json(const Explanation& e, const view::View& view, std::optional<Nanos> behind,
+                     const std::vector<StandingFinding>& now) {
   Json gpus = Json::array(), processes = Json::array(), tasks = Json::array(), findings = Json::array();
   for (std::size_t i = 0; i < view.gpus.size(); ++i) gpus.push_back(gpu_json(e.ledger.devices[i], view.gpus[i]));
   for (const view::Process& process : view.processes) processes.push_back(process_json(e, view, process));
@@ -106,7 +107,7 @@ std::string top_json(const Explanation& e, const view::View& view, std::optional
       {"schema", "headroom.top/1"},
       {"recording", {{"path", e.path}, {"id", e.meta.id}, {"stop_reason", text_json(e.meta.stop_reason)}}},
       {"headline", e.headline},
-      {"progress", progress_json(e.progress)},
+      {"progress", progress_json(e)},
       {"goes_on", view.goes_on},
       {"behind_ns", optional_json(behind)},
       {"begin_ns", view.begin},
@@ -119,6 +120,7 @@ std::string top_json(const Explanation& e, const view::View& view, std::optional
       {"processes_left_out", view.processes_left_out},
       {"tasks", tasks},
       {"findings", findings},
+      {"now", standing_json(now, 0)},
       {"losses", losses_json(e.losses)}};
   return dump(answer);
 }

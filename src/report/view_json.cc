@@ -85,17 +85,6 @@ class Writer {
     return list;
   }
 
-  [[nodiscard]] Json now(const std::vector<StandingFinding>& standing) const {
-    Json list = Json::array();
-    for (const StandingFinding& one : standing)
-      list.push_back({{"key", one.key},
-                      {"title", one.title},
-                      {"advice", one.advice},
-                      {"alarm", one.alarm},
-                      {"since_ns", offset(one.since)}});
-    return list;
-  }
-
   [[nodiscard]] Nanos offset(Nanos at) const { return at - e_.meta.start; }
 
  private:
@@ -213,7 +202,7 @@ std::string view_json(const Explanation& e, const view::View& view, std::optiona
                     {"processes", writer.processes()},
                     {"processes_left_out", view.processes_left_out},
                     {"findings", writer.findings()},
-                    {"now", writer.now(now)},
+                    {"now", standing_json(now, e.meta.start)},
                     {"losses", losses_json(e.losses)}};
   return dump(answer, -1);
 }

@@ -6,8 +6,8 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "report/layout.h"
-#include "report/progress_words.h"
 #include "report/text.h"
+#include "report/time_limit.h"
 #include "screen/parts.h"
 
 namespace headroom::screen {
@@ -41,8 +41,7 @@ std::size_t put_head(Canvas& canvas, const Scene& scene, const State& state) {
     if (row == most) break;
     canvas.put(row++, 0, line, kBold);
   }
-  if (scene.view.goes_on && scene.explanation.progress)
-    canvas.put(row++, 0, report::progress_words(*scene.explanation.progress));
+  if (scene.view.goes_on && scene.explanation.progress) canvas.put(row++, 0, report::progress_of(scene.explanation));
   canvas.put(row, 0, status_of(scene, state), kFaint);
   const std::size_t used = width_of(status_of(scene, state));
   if (used + 3 < columns) {

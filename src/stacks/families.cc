@@ -420,6 +420,13 @@ bool joins_a_process(std::span<const Frame> frames) {
          });
 }
 
+// Whether asyncio waits for the next event: whichever coroutine that is for, its frames are not on the stack.
+bool waits_in_loop(std::span<const Frame> frames) {
+  if (frames.size() < 2 || !frames.back().file.ends_with("/selectors.py")) return false;
+  const Frame& loop = frames[frames.size() - 2];
+  return loop.file.ends_with("/asyncio/base_events.py") && short_name(loop) == "_run_once";
+}
+
 // Whether the innermost frames, those of the standard library, are at a pipe, a queue or a barrier between processes.
 bool waits_between_processes(std::span<const Frame> frames) {
   for (std::size_t i = frames.size(); i-- > 0 && is_library(frames[i]);)
@@ -443,6 +450,48 @@ ForThread waits_for_thread(std::span<const Frame> frames) {
   const std::string_view called = frames[i].function;  // by the user's own code
   if (called == "Condition.wait" || called == "Condition.wait_for") return ForThread::kResult;
   return called == "Event.wait" || called == "Thread.join" ? ForThread::kEnd : ForThread::kNo;
+}
+
+// What a line calls that is no business of a GPU, by its module, or by its own name where no tensor has a method of
+// that name.
+bool is_plain_call(std::string_view name) {
+  constexpr std::array<std::string_view, 22> kModules{
+      "np",   "numpy", "pd",  "pandas", "json", "re",  "random", "math",    "pickle", "sqlite3",   "csv",
+      "zlib", "gzip",  "bz2", "lzma",   "os",   "cv2", "struct", "hashlib", "base64", "itertools", "gc"};
+  constexpr std::array<std::string_view, 40> kNames{
+      "append()",    "decode()", "digest()",   "dump()",       "dumps()",     "encode()",     "endswith()",
+      "execute()",   "extend()", "fetchall()", "fetchmany()",  "fetchone()",  "findall()",    "finditer()",
+      "flush()",     "format()", "fsync()",    "get()",        "hexdigest()", "isinstance()", "items()",
+      "join()",      "keys()",   "len()",      "lower()",      "open()",      "read()",       "readline()",
+      "readlines()", "recv()",   "replace()",  "setdefault()", "sorted()",    "startswith()", "strip()",
+      "update()",    "upper()",  "write()",    "writelines()", "writerow()"};
+  const auto dot = name.find('.');
+  if (dot != std::string_view::npos &&
+      std::find(kModules.begin(), kModules.end(), name.substr(0, dot)) != kModules.end())
+    return true;
+  return std::find(kNames.begin(), kNames.end(), name.substr(name.rfind('.') + 1)) != kNames.end();
+}
+
+// Python's own library, and packages that use no GPU.
+bool is_plain_library(const Frame& frame) {
+  constexpr std::array<std::string_view, 11> kPackages{"numpy/",    "pandas/",  "PIL/",  "cv2/",     "scipy/", "yaml/",
+                                                       "requests/", "urllib3/", "h5py/", "pyarrow/", "nltk/"};
+  const std::string_view library = in_library(frame.file);
+  const auto packages = library.find("-packages/");
+  if (packages == std::string_view::npos)
+    return library.starts_with("/lib/python3") || library.starts_with("lib/python3");
+  const std::string_view package = library.substr(packages + std::string_view("-packages/").size());
+  return std::any_of(kPackages.begin(), kPackages.end(),
+                     [&](std::string_view known) { return package.starts_with(known); });
+}
+
+// By the innermost frames: all that the user's own code has called, or what its line calls.
+bool is_plain(std::span<const Frame> frames) {
+  if (is_unnamed(frames.back())) return false;
+  if (is_call(frames.back())) return is_plain_call(frames.back().function);
+  std::size_t i = frames.size();
+  while (i > 0 && is_library(frames[i - 1]) && is_plain_library(frames[i - 1])) --i;
+  return i < frames.size() && i > 0 && !is_library(frames[i - 1]) && !is_unnamed(frames[i - 1]);
 }
 
 // The user's function nearest to what it called; one that calls itself was called by another.
@@ -488,11 +537,13 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   kind.busy = info(innermost).busy;
   kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
   kind.for_child = only_waits(innermost) && joins_a_process(frames);
+  kind.in_loop = waits_in_loop(frames);
   kind.of_processes = only_waits(innermost) && waits_between_processes(frames);
   if (only_waits(innermost) && !kind.of_processes) kind.for_thread = waits_for_thread(frames);
   const bool innermost_is_users = users && *users + (is_call(frames.back()) ? 2 : 1) == frames.size();
   kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
   if (kind.own && kind.family == Family::kNone && short_name(frames.back()) == "sleep()") kind.family = Family::kSleep;
+  kind.plain = kind.family == Family::kNone && is_plain(frames);
   if (kind.family == Family::kLoaderWait) {
     kind.where = info(kind.family).label;
   } else if (kind.family == Family::kImport) {

@@ -118,12 +118,39 @@ TEST(Families, WhatALineCallsTellsWhatItIsAtAndNotWhere) {
   EXPECT_EQ(kind_of({kMain, kTrain, at("cv2.imread")}).family, Family::kLoaderFetch);
   StackKind own{Family::kNone, Busy::kUnknown, "train (train.py)"};
   own.own = true;
-  EXPECT_EQ(kind_of({kMain, kTrain, at("np.sort")}), own) << "as without it";
   EXPECT_EQ(kind_of({kMain, kTrain}), own);
+  EXPECT_EQ(kind_of({kMain, kTrain, at("weights.add_")}), own) << "as without it";
+  own.plain = true;
+  EXPECT_EQ(kind_of({kMain, kTrain, at("np.sort")}), own);
   const std::string fetch = "_MapDatasetFetcher.fetch (" + kDist + "torch/utils/data/_utils/fetch.py:47)";
   EXPECT_EQ(
       kind_of({kMain, kTrain, fetch, "load (/home/u/data.py:9)", text_of_call("zlib.crc32", "/home/u/data.py", 9)}),
       (StackKind{Family::kLoaderFetch, Busy::kIdle, "load (data.py)"}));
+}
+
+TEST(Families, AnEventLoopThatHasNothingToRunIsKnown) {
+  const std::string once = "BaseEventLoop._run_once (/usr/lib/python3.11/asyncio/base_events.py:1890)",
+                    select = "EpollSelector.select (/usr/lib/python3.11/selectors.py:468)";
+  EXPECT_TRUE(kind_of({kMain, kTrain, once, select}).in_loop);
+  EXPECT_FALSE(kind_of({kMain, kTrain, once}).in_loop) << "it runs one";
+  EXPECT_FALSE(kind_of({kMain, kTrain, select}).in_loop) << "the user's own";
+}
+
+TEST(Families, CodeThatUsesNoGpuIsPlain) {
+  const auto at = [](const std::string& call) { return text_of_call(call, "/home/u/train.py", 30); };
+  const auto plain = [](const std::string& frame) { return kind_of({kMain, kTrain, frame}).plain; };
+  for (const char* const call : {"json.dumps", "db.execute", "word.findall", "sorted", "random.gauss"})
+    EXPECT_TRUE(plain(at(call))) << call;
+  for (const char* const call : {"sum", "x.split", "torch.where", "model", "x.json.mul"})
+    EXPECT_FALSE(plain(at(call))) << call;
+  EXPECT_TRUE(plain("JSONEncoder.iterencode (/usr/lib/python3.11/json/encoder.py:9)"));
+  EXPECT_TRUE(plain("where (" + kDist + "numpy/core/multiarray.py:9)"));
+  EXPECT_FALSE(plain("relu (" + kDist + "mylib/functional.py:9)"));
+  EXPECT_FALSE(
+      kind_of({kMain, kTrain, "f (" + kDist + "mylib/x.py:9)", "deepcopy (/usr/lib/python3.11/copy.py:9)"}).plain)
+      << "what a package does in Python's library may be of a GPU";
+  EXPECT_FALSE(kind_of({kMain, kTrain}).plain);
+  EXPECT_FALSE(kind_of({kMain, kTrain, "(other code)"}).plain);
 }
 
 TEST(Families, NameTheLoaderAndTheUsersFunctionInIt) {

@@ -35,7 +35,7 @@ def test_the_recording_knows_the_command_and_the_gpus_that_were_given(tmp_path):
     assert told["recording"]["command"] == ["headroom", "batch", "--gpus=0", "--no-pack", "--grace=1s", "--json",
                                             "--interval=250ms", str(tasks)]
     assert {account["device"] for account in told["ledger"]["accounts"]} == {result["devices"][0]["uuid"]}
-    assert told["losses"] == []
+    assert {loss["what"] for loss in told["losses"]} <= {"late_tick", "missed_tick"}, "but for what a busy machine does"
 
 
 def test_the_command_to_go_on_with_says_all_that_matters(tmp_path):

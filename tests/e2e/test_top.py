@@ -362,13 +362,16 @@ def test_an_alarm_stands_before_the_finding_of_the_window_while_the_work_goes_on
             return headroom(tmp_path, "top", recording, "--once", "--width", "120").stdout
         alarm = "! Now: The driver lost "
         wait_until(lambda: alarm in once(), "the alarm")
+        def standing():
+            return json.loads(headroom(tmp_path, "top", recording, "--json").stdout)["now"]
+        assert [one["alarm"] for one in standing() if one["title"].startswith("The driver lost ")] == [True]
         with OnTerminal(tmp_path, recording, columns=120) as top:
             top.shows(alarm)
             top.press(" ")
             top.until(lambda text: "live, paused" in text and "Now: " not in text, "what stands still without it")
         os.killpg(run.pid, signal.SIGINT)
         run.wait(timeout=PATIENCE)
-        assert "Now: " not in once()
+        assert "Now: " not in once() and standing() == []
     finally:
         os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
         run.wait()
