@@ -198,7 +198,7 @@ def quartiles(values):
     return f"{number(ordered[len(ordered) // 4])} to {number(ordered[3 * len(ordered) // 4])}"
 
 
-PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "recording": recording, "store": store, "import": logs.logs,
+PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "top_alone": live.top_alone, "recording": recording, "store": store, "import": logs.logs,
          "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "ends": batches.ends,
          "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,

@@ -66,6 +66,13 @@ def name_of(pid):
         return ""
 
 
+def verb_of(pid):
+    try:
+        return (pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0") + ["", ""])[1]
+    except FileNotFoundError:
+        return ""
+
+
 def tree_command(bench, gpus, processes):
     jobs = min(gpus, max(processes - 1, 1))
     awake = 0 if processes == 1 else min(AWAKE, processes - 1 - jobs)
@@ -139,8 +146,8 @@ def count_calls(prefix, pid, seconds, settle):
 
 
 @contextlib.contextmanager
-def in_terminal(bench, gpus, command, **extra):
-    """A full-screen program in a terminal of 200 x 60, in a virtual box; gives its pid."""
+def in_terminal(bench, gpus, command, verb=None, **extra):
+    """A full-screen program in a terminal of 200 x 60, in a virtual box; gives its pid, or that of our own `verb` in it."""
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
     box = subprocess.Popen([bench.headroom, "sim", "--gpus", f"{gpus}xA6000", "--", *command],
@@ -163,7 +170,8 @@ def in_terminal(bench, gpus, command, **extra):
     program = None
     try:
         name = pathlib.Path(command[0]).name
-        program = wait_for(lambda: next((p for p in procfs.descendants(box.pid) if name_of(p).startswith(name)), None), name)
+        is_it = (lambda pid: verb_of(pid) == verb) if verb else (lambda pid: name_of(pid).startswith(name))
+        program = wait_for(lambda: next((p for p in procfs.descendants(box.pid) if is_it(p)), None), verb or name)
         yield program
     finally:
         if program is not None:

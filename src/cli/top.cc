@@ -117,7 +117,8 @@ class Top {
 
   [[nodiscard]] Nanos pause() const {
     const Nanos now = boottime_now();
-    const Nanos look = std::max<Nanos>(0, watched_.next_look() - now);
+    Nanos look = std::max<Nanos>(0, watched_.next_look() - now);
+    if (watched_.grows()) look = std::min(look, kSecond);  // how old the last reading is changes meanwhile
     if (state_.plays) return std::clamp<Nanos>(last_frame_ + frame() - now, 0, look);
     return look;
   }

@@ -24,7 +24,10 @@ namespace {
 constexpr Nanos kEvery = 1 * kSecond;
 // Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
 constexpr Nanos kCostParts = 50;
-constexpr Nanos kFindingsCostParts = 200;      // likewise, of looks for what stands
+constexpr Nanos kFindingsCostParts = 200;  // likewise, of looks for what stands
+// Of this machine so much from before the window stays in memory: all that looks for what stands want, and what the
+// window's begin may rest on. The rest lies in the file.
+constexpr Nanos kKept = 600 * kSecond;
 constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
 
@@ -131,11 +134,36 @@ void WatchedRecording::explain_window(const screen::State& state) {
   const Nanos cpu = process_cpu_now();
   ExplainOptions options = explaining();
   options.window = screen::window_of(state, span());
+  if (options.window) {
+    keep_what_is_shown(begin() + options.window->first);
+    const Nanos forgotten = recording().meta.start - begin();
+    options.window->first = std::max<Nanos>(0, options.window->first - forgotten);
+    options.window->second = std::max<Nanos>(options.window->first, options.window->second - forgotten);
+  }
   explanation_ = explain(recording(), options);
+  tell_times_of_all(explanation_.meta);
   view_ = view::view_of(recording(), explanation_, {.bins = 1, .series_bins = 1, .most_processes = 200});
   explaining_cost_ = process_cpu_now() - cpu;
   plan_next_look();
   if (grows() && !state.at && boottime_now() >= next_findings_) look_for_findings();
+}
+
+// What a person goes back to is read again.
+void WatchedRecording::keep_what_is_shown(Nanos from) {
+  if (!box_ || !is_read_on()) return;
+  const Nanos kept_from = recording().meta.start;
+  if (from < kept_from) {
+    growing_->remember();
+    (void)growing_->read_on();  // on an error what is kept stays, and look_again() says why
+  } else if (from - kept_from > kKept + kKept / 4) {
+    growing_->forget_before(from - kKept);
+  }
+}
+
+// Where what is shown lies in all of it, whatever of that is kept.
+void WatchedRecording::tell_times_of_all(RecordingMeta& meta) const {
+  if (meta.start_realtime != 0) meta.start_realtime -= meta.start - begin();
+  meta.start = begin();
 }
 
 ExplainOptions WatchedRecording::explaining() const {
@@ -166,12 +194,11 @@ void WatchedRecording::plan_next_look() {
     next_look_ = newest_ ? boottime_now() + kEvery : kNever;
 }
 
-// A file of ours; what is a copy of one in another form stays as it is.
 bool WatchedRecording::grows() const { return opened_.file_bytes && goes_on(recording().meta); }
 
 screen::Scene WatchedRecording::scene() const {
   const RecordingMeta& meta = recording().meta;
-  screen::Scene scene{explanation_, view_, meta.start, meta.end, name_, trouble_, std::nullopt};
+  screen::Scene scene{explanation_, view_, begin(), meta.end, name_, trouble_, std::nullopt};
   if (grows()) scene.now = findings_.now();
   if (goes_on(meta) && meta.boot_id == boot_id()) scene.behind = std::max<Nanos>(0, boottime_now() - meta.end);
   if (meta.stop_reason == "recovered" && trouble_.empty())

@@ -37,15 +37,18 @@ class WatchedRecording {
   void explain_window(const screen::State& state);
   [[nodiscard]] Nanos explaining_cost() const { return explaining_cost_; }
 
-  [[nodiscard]] Nanos span() const { return recording().meta.end - recording().meta.start; }
+  // Of all of it, also of what is not kept.
+  [[nodiscard]] Nanos span() const { return recording().meta.end - begin(); }
+  [[nodiscard]] bool grows() const;  // a file of ours; what is a copy of one in another form stays as it is
   [[nodiscard]] screen::Scene scene() const;
-  [[nodiscard]] const Recording& recording() const {
-    return growing_ && growing_->has_read() ? growing_->recording() : opened_.recording;
-  }
+  [[nodiscard]] const Recording& recording() const { return is_read_on() ? growing_->recording() : opened_.recording; }
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:
-  [[nodiscard]] bool grows() const;
+  [[nodiscard]] Nanos begin() const { return is_read_on() ? growing_->begin() : opened_.recording.meta.start; }
+  [[nodiscard]] bool is_read_on() const { return growing_ && growing_->has_read(); }
+  void keep_what_is_shown(Nanos from);
+  void tell_times_of_all(RecordingMeta& meta) const;
   void plan_next_look();
   [[nodiscard]] ExplainOptions explaining() const;
   void look_for_findings();

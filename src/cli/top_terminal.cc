@@ -79,6 +79,7 @@ bool set_utf8_locale() {
 }
 
 short number_of(Colour colour, int colours) {
+  if (const auto number = static_cast<short>(colour); number >= screen::kFirstOfPalette) return number;
   constexpr std::array<short, 9> kNumbers{-1,         COLOR_BLACK,   COLOR_RED,  COLOR_GREEN, COLOR_YELLOW,
                                           COLOR_BLUE, COLOR_MAGENTA, COLOR_CYAN, COLOR_WHITE};
   constexpr short kBrightBlack = 8;
@@ -131,6 +132,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open(screen::Look wanted) {
   terminal->look_.colour = wanted.colour && ::has_colors() && ::start_color() == OK && COLORS >= 8;
   if (terminal->look_.colour) ::use_default_colors();
   terminal->impl_->colours = COLORS;
+  terminal->look_.palette = terminal->look_.colour && COLORS >= 256;
   (void)terminal->follow_size();
   return terminal;
 }
@@ -226,8 +228,14 @@ bool Terminal::follow_size() {
   if (size.ws_row == impl_->size.ws_row && size.ws_col == impl_->size.ws_col) return false;
   impl_->size = size;
   ::resize_term(std::min<int>(size.ws_row, kMostRows), std::min<int>(size.ws_col, kMostColumns));
-  painted_ = {};  // what lay beyond a smaller size is gone
+  paint_all();
   return true;
+}
+
+// The next picture, whatever is believed to stand there.
+void Terminal::paint_all() {
+  painted_ = {};
+  ::clearok(stdscr, true);
 }
 
 Terminal::Event Terminal::next_event(screen::Key& key) {
@@ -251,6 +259,11 @@ Terminal::Event Terminal::wait(Nanos time, const Signals& signals, screen::Key& 
   std::array<pollfd, 2> fds{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals.fd(), POLLIN, 0}};
   const auto milliseconds = static_cast<int>(std::clamp<Nanos>(time / kMillisecond, 0, 60'000));
   const int ready = ::poll(fds.data(), fds.size(), milliseconds);
+  if (ready < 0) {  // another size, be it for a moment, or stopped and gone on: what stood there may be gone
+    (void)follow_size();
+    paint_all();
+    return Event::kResized;
+  }
   if (ready > 0 && fds[1].revents != 0) return Event::kEnded;
   if (ready > 0 && (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) return Event::kEnded;  // it is gone
   return next_event(key);

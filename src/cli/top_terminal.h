@@ -36,6 +36,7 @@ class Terminal {
   void put_line(std::size_t row, const screen::Line& line);
   [[nodiscard]] int pair_of(screen::Colour ink, screen::Colour ground);
   [[nodiscard]] bool follow_size();
+  void paint_all();
   [[nodiscard]] Event next_event(screen::Key& key);
   [[nodiscard]] Event mouse_event(screen::Key& key) const;
 

@@ -8,6 +8,7 @@
 
 #include "base/fnv.h"
 #include "model/bounds.h"
+#include "record/forget.h"
 #include "record/format.h"
 #include "record/meta.h"
 
@@ -141,6 +142,7 @@ Result<void> FileReader::read_meta() {
   if (!recording_.meta.id.empty() && meta.id != recording_.meta.id)
     return fail(Errc::kCorrupt, "another recording lies there");
   recording_.meta = std::move(meta);
+  begin_ = recording_.meta.start;
   state_ = rows["state"];
   owner_ = rows["owner"];
   return {};
@@ -497,6 +499,11 @@ Result<void> FileReader::read_losses() {
   }
 }
 
+void FileReader::forget_before(Nanos instant) {
+  forgotten_ = std::max(forgotten_, instant);
+  headroom::forget_before(recording_, forgotten_);
+}
+
 void FileReader::finish() {
   constexpr auto kNewest = static_cast<std::uint8_t>(kAbsents.back().id);
   Nanos last = recording_.meta.end;
@@ -513,6 +520,7 @@ void FileReader::finish() {
     recording_.meta.end = last;
     if (!owner_is_alive(owner_, *path_)) recording_.meta.stop_reason = "recovered";
   }
+  headroom::forget_before(recording_, forgotten_);
   const std::vector<Loss> told = recording_.losses;
   recording_.losses.insert(recording_.losses.end(), found_.begin(), found_.end());
   keep_in_bounds(recording_);

@@ -34,6 +34,9 @@ class FileReader {
   // Whether the next read() can go on from here: nothing was damaged, missing, unknown or out of bounds. What was had
   // to be mended, and that is not done twice.
   [[nodiscard]] bool can_go_on() const { return !odd_; }
+  // From now on the recording is that of forget_before().
+  void forget_before(Nanos instant);
+  [[nodiscard]] Nanos begin() const { return begin_; }  // of what the file holds
   [[nodiscard]] const Recording& recording() const { return recording_; }
   [[nodiscard]] Recording take() && { return std::move(recording_); }
 
@@ -96,6 +99,7 @@ class FileReader {
   // Kept from one read() to the next.
   Recording recording_;
   bool odd_ = false;
+  Nanos begin_ = 0, forgotten_ = kNone;  // what is from before forgotten_ is not kept
   std::map<std::uint64_t, Series> series_;
   std::map<std::int64_t, SourceState> sources_;
   std::map<std::int64_t, SourceState> strays_;                                // named by rows, announced nowhere

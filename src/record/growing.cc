@@ -18,6 +18,16 @@ const Recording& GrowingRecording::recording() const {
   return reader_->recording();
 }
 
+void GrowingRecording::forget_before(Nanos instant) {
+  HR_CHECK(reader_ != nullptr, "what was read is forgotten");
+  reader_->forget_before(instant);
+}
+
+Nanos GrowingRecording::begin() const {
+  HR_CHECK(reader_ != nullptr, "a recording is there once it was read");
+  return reader_->begin();
+}
+
 GrowingRecording::File GrowingRecording::file() const {
   struct stat status {};
   if (::stat(path_.c_str(), &status) != 0) return {};
@@ -28,7 +38,7 @@ Result<void> GrowingRecording::read_on() {
   const File now = file();
   HR_TRY(OpenedFile opened, OpenedFile::open(path_));
   const std::uint64_t most = believable_values(path_);
-  if (reader_ && reader_->can_go_on() && opened.cut().empty() && now == read_from_ &&
+  if (reader_ && !remembers_ && reader_->can_go_on() && opened.cut().empty() && now == read_from_ &&
       reader_->read(opened, path_, most))
     return {};
   auto fresh = std::make_unique<FileReader>(leave_out_);
@@ -39,6 +49,7 @@ Result<void> GrowingRecording::read_on() {
   id_ = id;
   reader_ = std::move(fresh);
   read_from_ = now;
+  remembers_ = false;
   return {};
 }
 

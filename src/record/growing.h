@@ -29,6 +29,12 @@ class GrowingRecording {
   // another recording in the place of the first one is, too, it is what was read before.
   [[nodiscard]] Result<void> read_on();
   [[nodiscard]] bool has_read() const { return reader_ != nullptr; }
+  // Keeps what is from that instant on: recording() begins there, in every read_on() after this as well, unless all is
+  // read anew.
+  void forget_before(Nanos instant);
+  // The next read_on() reads all of it anew.
+  void remember() { remembers_ = true; }
+  [[nodiscard]] Nanos begin() const;                 // of what lies there, once something was read
   [[nodiscard]] const Recording& recording() const;  // once something was read
 
  private:
@@ -40,6 +46,7 @@ class GrowingRecording {
   std::string id_;
   std::unique_ptr<FileReader> reader_;
   File read_from_{};
+  bool remembers_ = false;
 };
 
 }  // namespace headroom

@@ -73,14 +73,14 @@ std::vector<const std::vector<Slice>*> slices_of(const Explanation& whole, const
   return slices;
 }
 
-// When the last of these GPUs worked, or was held by nobody; the begin of all where none did.
-Nanos last_at_work(const Explanation& whole, const std::set<std::string>& gpus) {
-  Nanos last = whole.ledger.begin;
+// When the last of these GPUs worked, or was held by nobody; nothing where none did.
+std::optional<Nanos> last_at_work(const Explanation& whole, const std::set<std::string>& gpus) {
+  std::optional<Nanos> last;
   for (const auto* slices : slices_of(whole, gpus)) {
     const auto went_on = std::find_if(slices->rbegin(), slices->rend(), [](const Slice& slice) {
       return !is_held_idle(slice.account) && slice.account != Account::kUnobserved;
     });
-    if (went_on != slices->rend()) last = std::max(last, went_on->end);
+    if (went_on != slices->rend()) last = std::max(last.value_or(went_on->end), went_on->end);
   }
   return last;
 }
@@ -143,7 +143,7 @@ bool LiveFindings::is_over(const Alarm& alarm, const Explanation& whole) {
       return whole.batch && whole.batch->failed_before_any_success == 0;
     case Kind::kLost:
     case Kind::kStandstill:
-      return last_at_work(whole, alarm.gpus) > alarm.told_at;
+      return last_at_work(whole, alarm.gpus).value_or(alarm.told_at) > alarm.told_at;
     case Kind::kUsual:
       break;
   }
@@ -172,7 +172,7 @@ LiveFindings::News LiveFindings::look(const Explanation& whole, const Explanatio
     stands_no_more(key);  // as what cost time before
     alarms_[key] = {kind_of(finding), gpus, whole.ledger.end};
     const bool of_gpus = kind_of(finding) != Kind::kFailingBatch && !gpus.empty();
-    const Nanos since = of_gpus ? last_at_work(whole, gpus) : whole.ledger.end;
+    const Nanos since = of_gpus ? last_at_work(whole, gpus).value_or(whole.ledger.begin) : whole.ledger.end;
     standing_.push_back({standing_of(finding, key, true, since)});
     news.fresh.push_back({&in, i, key, true});
   };

@@ -116,6 +116,17 @@ TEST(LiveFindings, AStandstillThatTheLastMinutesAloneShowIsTold) {
   EXPECT_TRUE(news.fresh[0].alarm);
 }
 
+TEST(LiveFindings, AnAlarmStaysWhereItsWorkIsNoLongerKept) {
+  LiveFindings live({});
+  ASSERT_THAT(look(live, held(25 * kSecond, 90 * kSecond)), ElementsAre(0));
+  Explanation later = held(25 * kSecond, 20 * kMinute);
+  later.ledger.begin = 10 * kMinute;
+  later.slices[0] = {{.begin = 10 * kMinute, .end = 20 * kMinute, .account = Account::kTeardown}};
+  EXPECT_THAT(live.look(later, later).over, IsEmpty());
+  ASSERT_EQ(live.now().size(), 1U);
+  EXPECT_EQ(live.now()[0].since, 25 * kSecond);
+}
+
 TEST(LiveFindings, PausesAsUsualAndWorkOnTheCpuAreNoAlarm) {
   LiveFindings live({});
   EXPECT_THAT(look(live, held(25 * kSecond, 200 * kSecond, false)), IsEmpty()) << "it validates, or saves";

@@ -21,6 +21,10 @@ constexpr std::array kRising{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "�
 constexpr std::array kGrowing{"▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};  // from the left
 
 bool in_blocks(const Canvas& canvas) { return canvas.look().colour && canvas.look().utf8; }
+Colour ink_of(const Canvas& canvas, Account account) {
+  const AccountLook& look = look_of(account);
+  return canvas.look().palette ? look.own : look.ink;
+}
 std::size_t units_of(const Canvas& canvas) { return in_blocks(canvas) ? kEighths : 1; }
 
 struct Piece {
@@ -43,15 +47,15 @@ void find_pieces(std::span<const Share> shares, const std::vector<std::size_t>& 
 void put_cell(Canvas& canvas, std::size_t row, std::size_t column, const std::vector<Piece>& pieces,
               const std::array<const char*, kEighths>& blocks) {
   if (pieces.empty()) return;
-  const AccountLook& first = look_of(pieces.front().account);
+  const Account first = pieces.front().account;
+  Style style{.ink = ink_of(canvas, first)};
   if (!in_blocks(canvas)) {
-    canvas.put_cell(row, column, std::string_view(&first.letter, 1), {.ink = first.ink});
+    canvas.put_cell(row, column, std::string_view(&look_of(first).letter, 1), style);
     return;
   }
-  Style style{.ink = first.ink};
   if (pieces.size() > 1) {
     const auto larger = [](const Piece& a, const Piece& b) { return a.units < b.units; };
-    style.ground = look_of(std::max_element(pieces.begin() + 1, pieces.end(), larger)->account).ink;
+    style.ground = ink_of(canvas, std::max_element(pieces.begin() + 1, pieces.end(), larger)->account);
   }
   canvas.put_cell(row, column, pieces.size() > 1 ? blocks[pieces.front().units - 1] : blocks.back(), style);
 }
@@ -99,8 +103,9 @@ void put_legend(Canvas& canvas, std::size_t row, std::span<const Share> shares, 
       canvas.put(row, column, more, kFaint);
       return;
     }
-    const AccountLook& look = look_of(all[i].account);
-    canvas.put(row, column, in_blocks(canvas) ? "█" : std::string(1, look.letter), {.ink = look.ink});
+    const Account account = all[i].account;
+    canvas.put(row, column, in_blocks(canvas) ? "█" : std::string(1, look_of(account).letter),
+               {.ink = ink_of(canvas, account)});
     column = canvas.put(row, column + 2, words) + 2;
   }
 }

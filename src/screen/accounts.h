@@ -14,19 +14,20 @@ namespace headroom::screen {
 struct AccountLook {
   Account id;
   char letter;  // no two are alike
-  Colour ink;   // shared by accounts that seldom stand beside each other
+  Colour ink;   // of the terminal's own, shared by accounts that seldom stand beside each other
+  Colour own;   // of xterm's palette: near to that of the report's dark page, and no other's
 };
 inline constexpr std::array kAccountLooks{
-    AccountLook{Account::kUseful, '#', Colour::kGreen},       AccountLook{Account::kDiscarded, 'x', Colour::kMagenta},
-    AccountLook{Account::kUnderWay, '+', Colour::kCyan},      AccountLook{Account::kForeign, 'o', Colour::kMagenta},
-    AccountLook{Account::kStartup, 's', Colour::kBlue},       AccountLook{Account::kInput, 'i', Colour::kYellow},
-    AccountLook{Account::kHostCode, 'h', Colour::kRed},       AccountLook{Account::kTransfer, 'c', Colour::kCyan},
-    AccountLook{Account::kSync, 'y', Colour::kMagenta},       AccountLook{Account::kPeers, 'p', Colour::kBlue},
-    AccountLook{Account::kCheckpoint, 'w', Colour::kMagenta}, AccountLook{Account::kValidationHost, 'v', Colour::kCyan},
-    AccountLook{Account::kTeardown, 't', Colour::kBlue},      AccountLook{Account::kHung, 'H', Colour::kRed},
-    AccountLook{Account::kStopped, 'z', Colour::kRed},        AccountLook{Account::kUnexplained, 'u', Colour::kWhite},
-    AccountLook{Account::kTaskWaiting, 'q', Colour::kYellow}, AccountLook{Account::kNotUsed, '-', Colour::kGrey},
-    AccountLook{Account::kNoTask, '.', Colour::kGrey},        AccountLook{Account::kUnobserved, '?', Colour::kGrey},
+    AccountLook{Account::kUseful, '#', Colour::kGreen, Colour{36}},       AccountLook{Account::kDiscarded, 'x', Colour::kMagenta, Colour{175}},
+    AccountLook{Account::kUnderWay, '+', Colour::kCyan, Colour{115}},      AccountLook{Account::kForeign, 'o', Colour::kMagenta, Colour{75}},
+    AccountLook{Account::kStartup, 's', Colour::kBlue, Colour{221}},       AccountLook{Account::kInput, 'i', Colour::kYellow, Colour{208}},
+    AccountLook{Account::kHostCode, 'h', Colour::kRed, Colour{214}},       AccountLook{Account::kTransfer, 'c', Colour::kCyan, Colour{74}},
+    AccountLook{Account::kSync, 'y', Colour::kMagenta, Colour{104}},       AccountLook{Account::kPeers, 'p', Colour::kBlue, Colour{137}},
+    AccountLook{Account::kCheckpoint, 'w', Colour::kMagenta, Colour{131}}, AccountLook{Account::kValidationHost, 'v', Colour::kCyan, Colour{169}},
+    AccountLook{Account::kTeardown, 't', Colour::kBlue, Colour{186}},      AccountLook{Account::kHung, 'H', Colour::kRed, Colour{160}},
+    AccountLook{Account::kStopped, 'z', Colour::kRed, Colour{167}},        AccountLook{Account::kUnexplained, 'u', Colour::kWhite, Colour{247}},
+    AccountLook{Account::kTaskWaiting, 'q', Colour::kYellow, Colour{255}}, AccountLook{Account::kNotUsed, '-', Colour::kGrey, Colour{243}},
+    AccountLook{Account::kNoTask, '.', Colour::kGrey, Colour{239}},        AccountLook{Account::kUnobserved, '?', Colour::kGrey, Colour{236}},
 };
 static_assert(in_order_of_ids(kAccountLooks));
 [[nodiscard]] inline const AccountLook& look_of(Account account) {

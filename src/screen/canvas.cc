@@ -33,11 +33,17 @@ std::string codes_of(const Style& style) {
   if (style.bold) add(1);
   if (style.faint) add(2);
   if (style.reverse) add(7);
-  const auto code = [](Colour colour, int base) {
-    return colour == Colour::kGrey ? 60 + base : base + static_cast<int>(colour) - 1;
+  const auto add_colour = [&](Colour colour, int base) {
+    if (colour == Colour::kDefault) return;
+    const int number = static_cast<int>(colour);
+    if (number >= kFirstOfPalette) {
+      for (const int code : {base + 8, 5, number}) add(code);
+    } else {
+      add(colour == Colour::kGrey ? 60 + base : base + number - 1);
+    }
   };
-  if (style.ink != Colour::kDefault) add(code(style.ink, 30));
-  if (style.ground != Colour::kDefault) add(code(style.ground, 40));
+  add_colour(style.ink, 30);
+  add_colour(style.ground, 40);
   return codes;
 }
 

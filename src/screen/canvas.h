@@ -8,8 +8,11 @@
 
 namespace headroom::screen {
 
-// The terminal's own colours, which suit its background; grey is its bright black.
+// The terminal's own colours, which suit its background; grey is its bright black. A number from 16 on is that of
+// xterm's palette of 256.
 enum class Colour : std::uint8_t { kDefault, kGrey, kRed, kGreen, kYellow, kBlue, kMagenta, kCyan, kWhite };
+
+inline constexpr int kFirstOfPalette = 16;
 
 struct Style {
   Colour ink = Colour::kDefault, ground = Colour::kDefault;
@@ -46,6 +49,7 @@ struct Picture {
 // How a terminal can show it.
 struct Look {
   bool colour = true, utf8 = true;
+  bool palette = false;  // it has xterm's 256 colours
 };
 
 // A grid of cells. What does not fit is cut, and nothing is ever written outside.

@@ -23,9 +23,21 @@ const view::Series* series(const view::Gpu& gpu, Metric metric) {
 
 std::string gib(double bytes) { return fmt::format("{:.1f}", bytes / (1024.0 * 1024 * 1024)); }
 
-// "61 % busy  12.1/48.0 GiB  301/300 W  64 C": the last readings, as far as there are any.
-std::string figures_of(const view::Gpu& gpu, bool all) {
+// "PCIe 1.2 MiB/s sent, 310 MiB/s received"
+std::string pcie_of(const view::Gpu& gpu) {
   std::vector<std::string> parts;
+  if (gpu.pcie_sent) parts.push_back(human_bytes(static_cast<std::int64_t>(*gpu.pcie_sent)) + "/s sent");
+  if (gpu.pcie_received) parts.push_back(human_bytes(static_cast<std::int64_t>(*gpu.pcie_received)) + "/s received");
+  return parts.empty() ? "" : "PCIe " + join(parts, ", ");
+}
+
+// "util 61 %  12.1/48.0 GiB  301/300 W  64 C": the last readings, as far as there are any, and room for them.
+std::string figures_of(const view::Gpu& gpu, std::size_t columns) {
+  const bool all = columns >= 60;
+  std::vector<std::string> parts;
+  if (const std::string pcie = pcie_of(gpu); columns >= 140 && !pcie.empty()) parts.push_back(pcie);
+  if (gpu.fan && columns >= 100) parts.push_back(fmt::format("fan {:.0f} %", 100 * *gpu.fan));
+  if (gpu.sm_clock_mhz && columns >= 100) parts.push_back(fmt::format("{:.0f} MHz", *gpu.sm_clock_mhz));
   if (const auto* util = series(gpu, Metric::kGpuUtil))
     parts.push_back(fmt::format("util {:.0f} %", 100 * *util->last));
   if (const auto* memory = series(gpu, Metric::kMemoryUsed))
@@ -76,7 +88,7 @@ std::size_t put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, con
   const std::size_t first = row;
   const std::size_t columns = canvas.size().columns, room = columns - kGpuMargin;
   const Device& facts = scene.explanation.ledger.devices[device];
-  const std::string figures = figures_of(scene.view.gpus[device], columns >= 60);
+  const std::string figures = figures_of(scene.view.gpus[device], columns);
   const std::size_t begin = canvas.put_right(row, columns, figures);
   const std::string title =
       facts.name.empty() ? fmt::format("GPU {}", facts.index) : fmt::format("GPU {}  {}", facts.index, facts.name);
@@ -99,7 +111,8 @@ std::size_t put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, con
 // All in one row: bar, strip, figures.
 void put_gpu_row(Canvas& canvas, std::size_t row, const Scene& scene, const State& state, std::size_t device) {
   const std::size_t columns = canvas.size().columns;
-  const std::string figures = figures_of(scene.view.gpus[device], columns >= 100);
+  // Beside the bar and the strip there is less room.
+  const std::string figures = figures_of(scene.view.gpus[device], columns >= 100 ? columns - 40 : 0);
   canvas.put(row, 0, fmt::format("{:<3}", scene.explanation.ledger.devices[device].index), kBold);
   const std::size_t begin = columns >= 60 ? canvas.put_right(row, columns, figures) : columns + 1;
   const std::size_t room = begin - 1 - 4;

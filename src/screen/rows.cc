@@ -59,6 +59,7 @@ Row row_of(const Scene& scene, const view::Process& process) {
     if (std::find(row.gpus.begin(), row.gpus.end(), on.gpu) == row.gpus.end()) row.gpus.push_back(on.gpu);
     if (on.memory_bytes) row.gpu_bytes = row.gpu_bytes.value_or(0) + *on.memory_bytes;
   }
+  if (process.gpus.size() == 1) row.sm_util = process.gpus.front().sm_util;
   if (!row.lives)
     row.doing = "gone";
   else if (process.account)
@@ -97,6 +98,7 @@ Row row_of(const Scene& scene, const view::Run& run) {
     const Row of_process = row_of(scene, *process);
     row.begin = of_process.begin;
     row.gpu_bytes = of_process.gpu_bytes;
+    row.sm_util = of_process.sm_util;
     row.resident_bytes = of_process.resident_bytes;
     row.cores = of_process.cores;
   }

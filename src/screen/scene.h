@@ -41,6 +41,7 @@ struct Row {
   std::vector<std::size_t> gpus;  // positions in Ledger::devices
   std::optional<std::int64_t> gpu_bytes, resident_bytes;
   std::optional<double> cores, watts;  // watts: of its GPUs, where nothing else is on them
+  std::optional<double> sm_util;       // of a process on one GPU: the share of time in which its kernels ran
   Nanos lasted = 0;                    // by the end of the window
   std::string doing;                   // the account of its GPU, the phase, the function
   bool lives = false, in_job = true;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <random>
 
 #include "analyze/testing_random.h"
 #include "base/strings.h"
 #include "diagnose/explain.h"
+#include "report/html_style.h"
 #include "screen/accounts.h"
 #include "screen/letters.h"
 #include "screen/scene.h"
@@ -98,6 +102,40 @@ TEST(Canvas, ColoursAreGivenBack) {
 TEST(Accounts, HaveLettersOfTheirOwn) {
   std::set<char> letters;
   for (const AccountLook& look : kAccountLooks) EXPECT_TRUE(letters.insert(look.letter).second) << look.letter;
+}
+
+// xterm's palette: a cube of six levels, then greys.
+std::array<int, 3> rgb_of(Colour colour) {
+  const int number = static_cast<int>(colour) - kFirstOfPalette;
+  if (number >= 216) return {8 + 10 * (number - 216), 8 + 10 * (number - 216), 8 + 10 * (number - 216)};
+  constexpr std::array kLevels{0, 95, 135, 175, 215, 255};
+  const auto level = [&](int part) { return kLevels[static_cast<std::size_t>(part % 6)]; };
+  return {level(number / 36), level(number / 6), level(number)};
+}
+
+TEST(Accounts, HaveTheColoursOfTheReportsDarkPage) {
+  const std::string_view style = report::html::kStyle;
+  const std::string_view dark = style.substr(style.find("prefers-color-scheme:dark"));
+  std::set<Colour> own;
+  for (const AccountLook& look : kAccountLooks) {
+    const std::string name = fmt::format("--{}:#", info(look.id).cause);
+    const std::size_t at = dark.find(name);
+    ASSERT_NE(at, std::string_view::npos) << name;
+    double away = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const int there = std::stoi(std::string(dark.substr(at + name.size() + 2 * i, 2)), nullptr, 16);
+      away += std::pow(there - rgb_of(look.own)[i], 2);
+    }
+    EXPECT_LT(std::sqrt(away), 70) << name;
+    EXPECT_TRUE(own.insert(look.own).second) << name;
+  }
+}
+
+TEST(Canvas, ColoursOfThePaletteAreWrittenByNumber) {
+  Canvas canvas({6, 1}, {.colour = true, .utf8 = true, .palette = true});
+  const std::array shares{view::Share{Account::kInput, kSecond}};
+  put_bar(canvas, 0, 0, 2, shares);
+  EXPECT_EQ(text_of(std::move(canvas).take().lines, true), "\033[0;38;5;208m██\033[0m\n");
 }
 
 TEST(Accounts, AShortPeakSurvivesInAStrip) {

@@ -27,6 +27,10 @@ struct Column {
 
 std::string bytes(const std::optional<std::int64_t>& value) { return value ? human_bytes(*value) : kNotKnown; }
 
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.0f}", 100 * *share) : kNotKnown;
+}
+
 std::string gpus(const Scene& scene, const Row& row) {
   if (row.gpus.empty()) return kNotKnown;
   std::vector<std::string> indices;
@@ -42,6 +46,7 @@ std::vector<Column> columns_of(const Scene& scene, bool tasks) {
       {tasks ? "TASK" : "NAME", 16, false, 0, [](const Row& row) { return row.name; }},
       {"GPU", 4, true, 0, [&](const Row& row) { return gpus(scene, row); }},
       {"GPU MEM", 9, true, 0, [](const Row& row) { return bytes(row.gpu_bytes); }},
+      {"SM %", 4, true, 110, [](const Row& row) { return percent(row.sm_util); }},
       {"CPU", 6, true, 60, [](const Row& row) { return row.cores ? fmt::format("{:.2f}", *row.cores) : kNotKnown; }},
       {"MEMORY", 9, true, 90, [](const Row& row) { return bytes(row.resident_bytes); }},
       {"W", 5, true, 80, [](const Row& row) { return row.watts ? fmt::format("{:.0f}", *row.watts) : kNotKnown; }},

@@ -10,6 +10,8 @@ namespace headroom::view {
 
 [[nodiscard]] std::vector<Series> series_of(const Recording& recording, const Explanation& explanation,
                                             std::size_t device, SourceId gpu, std::size_t bins);
+// Sets what is told of the last readings alone.
+void add_last_readings(const Track& track, const View& view, Gpu& gpu);
 [[nodiscard]] std::vector<Run> runs_of(const Recording& recording, const Ledger& ledger,
                                        const std::vector<SourceId>& gpus);
 // The boxes of runs. Neighbours shorter than `least` may share one, and longer ones while there are more than `most`.

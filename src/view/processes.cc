@@ -109,6 +109,8 @@ void add_contexts(const Recording& recording, const std::vector<SourceId>& gpus,
           on.memory_bytes = memory->values[row];
           on.peak_memory_bytes = std::max(on.peak_memory_bytes.value_or(0), memory->values[row]);
         }
+    if (const auto util = last_of(track, Metric::kProcessSmUtil, view.end))
+      on.sm_util = to_unit(Metric::kProcessSmUtil, *util);
     all[owner->second].process.gpus.push_back(on);
   }
 }

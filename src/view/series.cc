@@ -79,7 +79,40 @@ class Collector {
   Nanos last_ = INT64_MIN;
 };
 
+// The rows of the view in which the metric was read, the last first, `most` at most.
+std::vector<std::size_t> last_rows(const Track& track, const Column& column, const View& view, std::size_t most) {
+  std::vector<std::size_t> rows;
+  auto row = static_cast<std::size_t>(std::upper_bound(track.at.begin(), track.at.end(), view.end) - track.at.begin());
+  while (row-- > 0 && track.at[row] >= view.begin && rows.size() < most)
+    if (column.has(row)) rows.push_back(row);
+  return rows;
+}
+
+std::optional<double> last_of(const Track& track, Metric metric, const View& view) {
+  const Column* column = track.find(metric);
+  const auto rows = column ? last_rows(track, *column, view, 1) : std::vector<std::size_t>();
+  return rows.empty() ? std::nullopt : std::optional(to_unit(metric, column->values[rows[0]]));
+}
+
+// Of a counter; nothing where it went back.
+std::optional<double> last_pace(const Track& track, Metric metric, const View& view) {
+  const Column* column = track.find(metric);
+  const auto rows = column ? last_rows(track, *column, view, 2) : std::vector<std::size_t>();
+  if (rows.size() < 2 || column->values[rows[0]] < column->values[rows[1]]) return std::nullopt;
+  const Nanos span = track.at[rows[0]] - track.at[rows[1]];
+  const double more = to_unit(metric, column->values[rows[0]]) - to_unit(metric, column->values[rows[1]]);
+  return span > 0 ? std::optional(more / seconds(span)) : std::nullopt;
+}
+
 }  // namespace
+
+void add_last_readings(const Track& track, const View& view, Gpu& gpu) {
+  const auto either = [](std::optional<double> one, std::optional<double> other) { return one ? one : other; };
+  gpu.sm_clock_mhz = last_of(track, Metric::kSmClock, view);
+  gpu.fan = last_of(track, Metric::kFan, view);
+  gpu.pcie_sent = either(last_of(track, Metric::kPcieTxRate, view), last_pace(track, Metric::kPcieTx, view));
+  gpu.pcie_received = either(last_of(track, Metric::kPcieRxRate, view), last_pace(track, Metric::kPcieRx, view));
+}
 
 std::vector<Series> series_of(const Recording& recording, const Explanation& explanation, std::size_t device,
                               SourceId gpu, std::size_t bins) {

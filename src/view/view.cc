@@ -69,6 +69,7 @@ View view_of(const Recording& recording, const Explanation& explanation, const O
     gpu.ledger = sum_of(slices);
     gpu.strip = strip_of(slices, ledger.begin, ledger.end, options.bins);
     gpu.series = series_of(recording, explanation, device, gpus[device], options.series_bins);
+    if (gpus[device] != kNoSource) add_last_readings(track_of(recording, gpus[device]), view, gpu);
     gpu.phases = phases_of(slices, bin);
     gpu.findings = findings_of(explanation.findings, device, bin);
     view.gpus.push_back(std::move(gpu));

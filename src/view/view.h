@@ -63,9 +63,11 @@ struct Bar {
 struct Gpu {
   std::vector<Share> ledger;  // sums to the view's span; in the order of accounts
   Strip strip;
-  std::vector<Series> series;           // utilisation, memory, power, temperature, as far as they were read
-  std::vector<Marks> phases, findings;  // the longest first
-  std::vector<Bar> bars;                // by lane, then in order of time
+  std::vector<Series> series;                      // utilisation, memory, power, temperature, as far as they were read
+  std::optional<double> sm_clock_mhz, fan;         // the last reading of the view; fan: 1 is its maximum
+  std::optional<double> pcie_sent, pcie_received;  // bytes a second: a reading, or what came between the last two
+  std::vector<Marks> phases, findings;             // the longest first
+  std::vector<Bar> bars;                           // by lane, then in order of time
   std::size_t lanes = 0;
   std::size_t runs_left_out = 0;  // that found no lane: more than 64 ran at once
 };
@@ -98,7 +100,8 @@ struct Process {
   struct OnGpu {
     std::size_t gpu = 0;  // position in View::gpus
     std::optional<std::int64_t> memory_bytes, peak_memory_bytes;
-    bool graphics = false;  // its context draws, and computes nothing
+    std::optional<double> sm_util;  // the last reading of the share of time in which its kernels ran
+    bool graphics = false;          // its context draws, and computes nothing
   };
   std::vector<OnGpu> gpus;
   std::optional<Account> account;       // of its GPU's last slice that is its time

@@ -141,7 +141,12 @@ def test_colours_and_blocks(tmp_path):
         ledger = next(y for y, line in enumerate(top.screen.display) if line.startswith("ledger"))
         cells = [top.screen.buffer[ledger][x] for x in range(7, 80)]
         assert all(cell.data in "▏▎▍▌▋▊▉█" for cell in cells)
-        assert {"green", "brown"} <= {cell.fg for cell in cells}  # computing, input: pyte's word for yellow is brown
+        assert {"00af87", "ff8700"} <= {cell.fg for cell in cells}  # computing, input: those of the report
+    with OnTerminal(tmp_path, command=["env", "TERM=xterm", HEADROOM, "top", str(INPUT_BOUND)]) as top:
+        top.shows("q quit")
+        ledger = next(y for y, line in enumerate(top.screen.display) if line.startswith("ledger"))
+        # pyte's word for yellow is brown
+        assert {"green", "brown"} <= {top.screen.buffer[ledger][x].fg for x in range(7, 80)}
 
 
 def test_keys_step_through_time(tmp_path):
@@ -231,6 +236,20 @@ def test_resize(tmp_path):
             top.until(lambda text: words in text and len(text.splitlines()[0]) <= columns and
                       (columns < 40 or len(text.splitlines()) == rows), f"{columns} x {rows}")
         assert top.process.poll() is None
+
+
+def test_a_size_for_a_moment_leaves_no_blank_columns(tmp_path):
+    """What a terminal cut off is painted again, also where it has its old size again before anybody looks."""
+    with OnTerminal(tmp_path, BATCH, columns=120) as top:
+        top.shows("q quit")
+        whole = top.text()
+        assert any(len(line) > 100 for line in whole.splitlines())
+        top.process.send_signal(signal.SIGSTOP)
+        top.resize(60, 24)
+        top.resize(120, 24)
+        assert top.text() != whole, "the terminal has cut its lines"
+        top.process.send_signal(signal.SIGCONT)
+        top.until(lambda text: text == whole, "all columns")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
