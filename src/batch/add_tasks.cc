@@ -57,6 +57,10 @@ void name_parameters(const std::vector<TaskSpec>& batch, std::vector<TaskSpec>& 
 
 Result<std::size_t> add_tasks(std::string_view text, Batch& batch, Journal& journal) {
   HR_TRY(const std::vector<TaskSpec> given, tasks_of(text));
+  return add_tasks(given, batch, journal);
+}
+
+Result<std::size_t> add_tasks(const std::vector<TaskSpec>& given, Batch& batch, Journal& journal) {
   HR_TRY(Batch::Addition addition, batch.plan_addition(given));
   if (addition.tasks.empty()) return std::size_t{0};
   HR_TRY(const auto known, journal.register_tasks(addition.tasks, Journal::When::kDuringRun));

@@ -228,7 +228,10 @@ void Batch::add(Addition addition, const std::vector<KnownTask>& known) {
   for (std::size_t i = 0; i < addition.tasks.size(); ++i) {
     planned[i].resources = addition.tasks[i].resources;
     planned[i].attempts_before = known[i].attempts;
-    if (known[i].state == TaskState::kSucceeded) planned[i].state = TaskState::kSucceeded;
+    if (known[i].state == TaskState::kSucceeded) {
+      planned[i].state = TaskState::kSucceeded;
+      if (options_.on_task_end) options_.on_task_end(addition.tasks[i], TaskState::kSucceeded);
+    }
     book_.add_key(known[i].key);
     options_.tasks.push_back(std::move(addition.tasks[i]));
   }
@@ -272,6 +275,7 @@ void Batch::tell_queue_state() {
 
 void Batch::finish_when_done() {
   if (ending_.done || !planner_.finished() || !starts_.empty()) return;
+  if (options_.more_may_come && !ending_.draining && options_.more_may_come()) return;
   if (parts_.journal.pending() && !(starts_.journal_fails() && ending_.stopping)) return;  // a person may give it up
   ending_.done = true;
 }

@@ -237,6 +237,7 @@ void Batch::act(const scheduler::EndTask& end) {
   const bool told = end.task < options_.fingerprints.size();
   book_.end_task(end.task, end.state, end.reason, told ? options_.fingerprints[end.task] : "");
   messages_.ended(task, end.state, end.reason);
+  if (options_.on_task_end) options_.on_task_end(task, end.state);
   if (end.state != TaskState::kSucceeded) eta_.ended(end.task, std::nullopt);
   if (end.state != TaskState::kFailed) return;
   statistics_.task_failed(task.name);

@@ -57,7 +57,8 @@ void BatchLoop::handle_signals() {
     if (signal.number == last_signal_ && now - last_signal_at_ < kOnce) continue;
     last_signal_ = signal.number;
     last_signal_at_ = now;
-    batch_.interrupt(signal.number);
+    // Slurm can send SIGUSR1 some time before a job's end (--signal=B:USR1@120).
+    batch_.interrupt(signal.number == SIGUSR1 ? SIGINT : signal.number);
   }
   batch_.wake();
   set_timer();

@@ -17,6 +17,7 @@
 #include "batch/control.h"
 #include "batch/folder_lock.h"
 #include "batch/journal.h"
+#include "batch/shared_work.h"
 #include "batch/sweep.h"
 
 namespace headroom::batch {
@@ -58,8 +59,9 @@ std::string latest_in(const std::string& parent) {
     const std::string folder = entry->path().string();
     const auto journal = journal_path(folder);
     std::error_code none;
-    if (entry->path().extension() != ".batch" || !fs::exists(journal, none)) continue;
-    auto time = fs::last_write_time(journal, none);
+    const bool shared = is_shared(folder);
+    if (entry->path().extension() != ".batch" || (!shared && !fs::exists(journal, none))) continue;
+    auto time = fs::last_write_time(shared ? folder + "/shared/done" : journal, none);
     if (const auto log = fs::last_write_time(journal + "-wal", none); !none) time = std::max(time, log);
     if (latest.empty() || time > newest) latest = folder, newest = time;
   }
@@ -190,7 +192,7 @@ Result<std::string> find_folder(const std::string& given) {
   }
   const std::string beside = fs::path(given).replace_extension(".batch").string();
   for (const std::string& folder : {given, beside}) {
-    if (fs::exists(journal_path(folder), error)) return folder;
+    if (is_shared(folder) || fs::exists(journal_path(folder), error)) return folder;
     if (error == std::errc::permission_denied)
       return fail(Errc::kNoPermission, fmt::format("the batch in {} is another user's, who lets nobody look", folder));
   }

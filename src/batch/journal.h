@@ -175,8 +175,9 @@ class Journal final : public JournalWriter {
 };
 
 [[nodiscard]] std::string journal_path(const std::string& folder);
-// For everybody else; also while it is written.
+// For everybody else; also while it is written. Of a batch of several workers (shared_work.h) their journals as one.
 [[nodiscard]] Result<Contents> read_journal(const std::string& folder);
+[[nodiscard]] Result<Contents> read_own_journal(const std::string& folder);  // the one that lies there
 // What it knows of each of `specs`, in their order; with key 0 of those that are new.
 [[nodiscard]] Result<std::vector<KnownTask>> known_in(const std::string& folder, std::span<const TaskSpec> specs);
 // Puts all of it into a recording that has ended, as tables of its own (docs/recording-format.md), so that one file can

@@ -290,7 +290,7 @@ Result<Answer> read_in(const std::string& folder, const Answer& empty, const Rea
 
 }  // namespace
 
-Result<Contents> read_journal(const std::string& folder) { return read_in(folder, Contents{}, read_tables); }
+Result<Contents> read_own_journal(const std::string& folder) { return read_in(folder, Contents{}, read_tables); }
 
 Result<std::vector<KnownTask>> known_in(const std::string& folder, std::span<const TaskSpec> specs) {
   return read_in(folder, std::vector<KnownTask>(specs.size()),

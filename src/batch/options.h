@@ -40,6 +40,11 @@ struct BatchOptions {
   // For those who follow what is printed; may be empty. The first has a path of the log that only this process can
   // read.
   std::function<void(const TaskSpec&, const Attempt&)> on_running, on_exit;
+  // A task has ended for good, or one that is added had succeeded before; may be empty. By then its end waits to be
+  // written into the journal.
+  std::function<void(const TaskSpec&, TaskState)> on_task_end;
+  // Whether tasks may be added though all have ended: then the batch goes on. May be empty: no.
+  std::function<bool()> more_may_come;
   // For the history across batches: a success, and how many times longer than alone it took because of those beside it;
   // `alone`: nothing was beside it. The second: how long the same task took alone in an earlier batch.
   std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch, bool alone)> learn;

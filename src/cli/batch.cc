@@ -27,6 +27,7 @@
 #include "batch/task_logs.h"
 #include "cli/batch_ask.h"
 #include "cli/batch_options.h"
+#include "cli/batch_shared.h"
 #include "cli/batch_view.h"
 #include "cli/compare_sides.h"
 #include "cli/environment.h"
@@ -38,6 +39,7 @@
 #include "cli/verbs.h"
 #include "compare/requirements.h"
 #include "diagnose/explain.h"
+#include "host/host_reader.h"
 #include "model/events.h"
 #include "record/reader.h"
 #include "report/batch.h"
@@ -76,15 +78,17 @@ class BatchVerb {
   void read_logs(batch::BatchOptions& options);
   [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded);
   [[nodiscard]] std::vector<JudgedRequirement> judged(const std::optional<Explanation>& explanation) const;
+  [[nodiscard]] std::size_t enough_tasks() const;
   [[nodiscard]] int finish(batch::SessionRecorder& recorder, batch::BatchEnd end);
   [[nodiscard]] int ended(int code, const BatchSummary& summary, std::string stop_reason,
                           std::optional<Explanation> explanation);
 
-  const BatchCommand& command_;
+  BatchCommand command_;
   const Nanos interval_, grace_;
   const std::vector<Requirement> requirements_;
   const std::string recording_id_ = random_id();
   batch::Prepared batch_;
+  std::optional<SharedBatch> shared_;
   std::unique_ptr<host::TreeReader> tree_;
   JobMarks marks_;
   bool placement_readable_ = false;
@@ -127,24 +131,30 @@ int BatchVerb::run() {
 Result<int> BatchVerb::run_tasks() {
   HR_TRY(batch_, batch::read_batch(command_.batch));
   if (command_.dry_run) return dry_run();
+  if (command_.shared) {
+    HR_TRY(shared_, SharedBatch::prepare(command_, batch_.folder));
+    batch_.folder = shared_->worker_folder();
+    if (command_.live.output.empty()) command_.live.output = shared_->recording(recording_id_);
+  }
   HR_TRY(batch_.place, batch::take_folder(batch_.folder, command_.batch, say));
   if (!command_.live.quiet)
     batch::warn_of_others(batch_.folder,
                           on_virtual_gpus() || command_.batch.gpus == "none" ? "cores" : "GPUs and cores", say);
   // Before any thread: they inherit the blocked signals, and the guardian is a fork.
-  HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}));
+  HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD}));
   HR_TRY(batch::Guardian guardian, batch::Guardian::start(grace_, batch_.place.lock.get()));
   batch::note_holder(batch_.place, guardian.pid(), grace_);
   return prepare_and_run(signals, guardian);
 }
 
 Result<int> BatchVerb::prepare_and_run(Signals& signals, batch::Guardian& guardian) {
+  if (shared_) HR_TRYV(shared_->begin(batch_));
   HR_TRYV(batch::open_journal(batch_, resume_line(command_), guardian, grace_, say));
   tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
   tree_->exclude(guardian.pid());
   HR_TRYV(batch::settle_places(batch_, command_.batch, *tree_, say));
   HR_TRYV(batch::compare_with_earlier(batch_, command_.batch, say));
-  if (batch_.earlier == batch_.set.tasks.size()) return nothing_to_do();
+  if (batch_.set.tasks.empty() || (!shared_ && batch_.earlier == batch_.set.tasks.size())) return nothing_to_do();
   say_what_follows();
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
   return run_prepared(*loop, signals, guardian);
@@ -159,6 +169,10 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
     options.on_exit = [&follower](const TaskSpec& task, const Attempt& attempt) { follower.ended(attempt, task.name); };
   }
   if (!command_.no_record) read_logs(options);
+  if (shared_)
+    shared_->feed(options, batch_, enough_tasks(), [&view](std::string_view what, std::string_view next) {
+      view.note(batch::MessageKind::kProblem, next.empty() ? std::string(what) : fmt::format("{}; {}", what, next));
+    });
   const batch::MachineClock clock;
   if (!command_.no_record) marks_ = JobMarks::prepare(command_.marks);
   batch::LocalExecutor executor(loop, guardian, batch_.place,
@@ -194,6 +208,7 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
     loop.after(kRepaint, repaint);
   };
   loop.after(kRepaint, repaint);
+  if (shared_) loop.after(0, [&] { shared_->keep_feeding(loop, batch, batch_loop); });
   batch_loop.run();
   view.finish();
   batch::BatchEnd end = batch.end();
@@ -243,9 +258,20 @@ batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& v
           }};
 }
 
+// Of a shared batch: so many that wait for a place let the planner choose, and leave the others to other workers.
+std::size_t BatchVerb::enough_tasks() const {
+  const auto gpus = batch_.gpus.gpus.size();
+  if (gpus > 0) return gpus * static_cast<std::size_t>(std::max(1, command_.batch.per_gpu));
+  const Host host = host::HostReader({}).describe();
+  return command_.batch.slots > 0 ? static_cast<std::size_t>(command_.batch.slots)
+                                  : static_cast<std::size_t>(std::max(1, host.cores));
+}
+
 void BatchVerb::say_what_follows() const {
   if (command_.live.quiet) return;
-  std::string text = count_of(batch_.set.tasks.size(), "task");
+  std::string text = shared_ ? shared_->begin_words() : "";
+  text += count_of(batch_.set.tasks.size(), "task");
+  if (shared_) text += " to begin with";
   if (batch_.gpus.gpus.empty())
     text += " · no GPUs";
   else
@@ -298,6 +324,7 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   told_ = finding_watch_.stop();
   marks_.remove();
   const bool kept = batch::write_end(batch_, end, recorded, say);
+  if (shared_) shared_->end();
   std::optional<Explanation> explanation = explained(recorded);
   batch::complete_records(batch_, end, recorded, {explanation, marked_}, say);
   end.summary.recording = recorded.path;
@@ -321,6 +348,7 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
                            : all_well           ? ""
                                                 : report::to_text(end.summary, facts, layout);
   command_.json ? (void)write_all(STDERR_FILENO, text) : (void)put(text);
+  if (shared_ && !command_.live.quiet) (void)write_all(to, shared_->end_words());
   if (command_.json) put(report::to_json(end.summary, facts, explanation));
   if (command_.live.output.empty() && !command_.no_record) keep_shelf_small();
   if (end.signal != 0 && tasks.left > 0)
@@ -348,8 +376,11 @@ int BatchVerb::ended(int code, const BatchSummary& summary, std::string stop_rea
 int BatchVerb::nothing_to_do() {
   batch::write_that_nothing_was_left(batch_, say);
   const auto count = static_cast<std::int64_t>(batch_.set.tasks.size());
-  const std::string words = fmt::format("{} succeeded in earlier runs: nothing is left to do; --fresh starts over.\n",
-                                        count == 1 ? "The task" : fmt::format("All {} tasks", human_count(count)));
+  if (shared_) shared_->end();
+  const std::string words =
+      shared_ ? "Nothing is left to begin.\n" + shared_->end_words()
+              : fmt::format("{} succeeded in earlier runs: nothing is left to do; --fresh starts over.\n",
+                            count == 1 ? "The task" : fmt::format("All {} tasks", human_count(count)));
   if (!command_.live.quiet) command_.json ? (void)write_all(STDERR_FILENO, words) : (void)put(words);
   BatchSummary summary{.tasks = {.total = count, .succeeded = count}};
   summary.journal = batch_.journal->path();
@@ -357,7 +388,8 @@ int BatchVerb::nothing_to_do() {
   if (!command_.live.quiet && !command_.json)
     put(report::requirements_text(summary.requirements, text_options(STDOUT_FILENO)));
   if (command_.json) put(report::to_json(summary, {.earlier = batch_.earlier}));
-  return ended(compare::all_kept(summary.requirements) ? kExitOk : kExitFailed, summary, "", std::nullopt);
+  const bool well = compare::all_kept(summary.requirements) && !(shared_ && shared_->any_failed());
+  return ended(well ? kExitOk : kExitFailed, summary, "", std::nullopt);
 }
 
 // As it is run, but for what is filled in when it starts. After ":::" {slot} is written {%}.

@@ -20,6 +20,7 @@
 #include "batch/journal.h"
 #include "batch/place.h"
 #include "batch/read_tasks.h"
+#include "batch/shared_work.h"
 #include "batch/task_json.h"
 #include "batch/task_logs.h"
 #include "cli/arguments.h"
@@ -68,6 +69,17 @@ std::string why_no_answer(const batch::Holder& holder) {
   return "";
 }
 
+// Of several workers: "" where none was heard of lately. A worker on another machine can be asked nothing.
+std::string who_works(const std::string& folder, std::vector<std::string>& words) {
+  constexpr Nanos kLately = 180 * kSecond;
+  std::size_t at_work = 0;
+  for (const batch::WorkerNow& worker : batch::workers_now(folder)) {
+    words.push_back(report::worker_words(worker.name, worker.pieces, worker.heard));
+    if (worker.heard && *worker.heard < kLately) ++at_work;
+  }
+  return at_work == 0 ? "" : count_of(at_work, "worker");
+}
+
 // What else runs beside it: status asks one at a time.
 void name_others(const std::string& folder) {
   std::error_code error;
@@ -76,6 +88,11 @@ void name_others(const std::string& folder) {
     if (!std::filesystem::equivalent(other, folder, error))
       (void)write_all(STDERR_FILENO,
                       fmt::format("- another batch runs: headroom batch status {}\n", typed_word(other)));
+}
+
+bool is_under_way(const std::string& folder) {
+  std::vector<std::string> ignored;
+  return !(batch::is_shared(folder) ? who_works(folder, ignored) : why_no_answer(batch::holder_of(folder))).empty();
 }
 
 // `goes_on`: the batch, so that what is under way by its journal runs.
@@ -127,7 +144,8 @@ void say_how_to_go_on(const batch::Contents& contents, report::StatusAtRest& sta
 report::StatusAtRest at_rest(const std::string& folder, const batch::Contents& contents, bool every = false) {
   report::StatusAtRest status{.folder = folder, .ran = !contents.runs.empty()};
   if (status.ran) status.last_run = contents.runs.back().end_reason;
-  status.no_answer = why_no_answer(batch::holder_of(folder));
+  status.no_answer =
+      batch::is_shared(folder) ? who_works(folder, status.workers) : why_no_answer(batch::holder_of(folder));
   for (const auto& task : contents.tasks) {
     if (task.superseded && !every) continue;
     status.tasks.push_back(state_of(task, !status.no_answer.empty()));
@@ -168,11 +186,31 @@ Result<int> status(const Questions& asked) {
   return kExitOk;
 }
 
+// They look for the word now and then; on machines that are not this one they can be told nothing else.
+Result<int> stop_workers(const Questions& asked, const std::string& folder) {
+  if (asked.now)
+    return fail(Errc::kUnsupported,
+                "batch stop --now: the workers of a shared batch are told by a file to start nothing more",
+                "headroom batch stop does that; to end them at once, signal each (scancel, kill)");
+  HR_TRYV(batch::ask_all_to_stop(folder));
+  put("No worker starts anything more; what runs may end.\n");
+  return kExitOk;
+}
+
+// Of one worker alone it is the folder of that worker that is asked.
+Result<std::string> folder_to_ask(const Questions& asked) {
+  HR_TRY(std::string folder, batch::find_folder(asked.folder));
+  if (batch::is_shared(folder))
+    return fail(Errc::kUnsupported, fmt::format("the batch in {} is that of several workers", folder),
+                fmt::format("name the folder of one: {}/workers/NAME", folder));
+  return folder;
+}
+
 Result<int> cancel(const Questions& asked) {
   if (asked.patterns.empty() != asked.every)
     return fail(Errc::kInvalidInput, "batch cancel: name tasks, or give --all",
                 "names, or patterns in quotes: headroom batch cancel 'lr0.1*'");
-  HR_TRY(const std::string folder, batch::find_folder(asked.folder));
+  HR_TRY(const std::string folder, folder_to_ask(asked));
   const std::vector<std::string> patterns = asked.every ? std::vector<std::string>{"*"} : asked.patterns;
   HR_TRY(const std::string answer,
          batch::ask(folder, std::string(batch::kCancelRequest) + batch::words_text(patterns)));
@@ -184,6 +222,7 @@ Result<int> cancel(const Questions& asked) {
 // What Ctrl-C does in its terminal, once or twice.
 Result<int> stop(const Questions& asked) {
   HR_TRY(const std::string folder, batch::find_folder(asked.folder));
+  if (batch::is_shared(folder)) return stop_workers(asked, folder);
   HR_TRY(const std::string answer,
          batch::ask(folder, std::string(asked.now ? batch::kStopNowRequest : batch::kStopRequest)));
   HR_TRY(const std::int64_t running, batch::done_of(answer));
@@ -199,7 +238,7 @@ Result<int> stop(const Questions& asked) {
 
 // The tasks are those that a batch of their own would have; the running one takes them, in its journal first.
 Result<int> add(const Questions& asked) {
-  HR_TRY(const std::string folder, batch::find_folder(asked.folder));
+  HR_TRY(const std::string folder, folder_to_ask(asked));
   batch::Request request = asked.added;
   request.after_dashes = *asked.after_dashes;
   HR_TRY(tasks::TaskSet set, batch::read_tasks(request));
@@ -220,7 +259,7 @@ Result<int> table(const Questions& asked) {
          asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
   std::vector<std::vector<const Attempt*>> attempts(contents.tasks.size());
   for (const auto& attempt : contents.attempts) attempts[attempt.task].push_back(&attempt);
-  const bool goes_on = asked.recording.empty() && !why_no_answer(batch::holder_of(folder)).empty();
+  const bool goes_on = asked.recording.empty() && is_under_way(folder);
   const Nanos now = realtime_now();
   std::vector<report::TableRow> rows;
   for (std::size_t i = 0; i < contents.tasks.size(); ++i) {

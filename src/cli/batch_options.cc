@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/duration.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/require.h"
@@ -61,6 +62,17 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
       ->type_name("NAME=REGEX")
       ->allow_extra_args(false);
   app.add_option("--folder", o.batch.folder, "journal and logs; default: beside the task file")->type_name("DIR");
+  app.add_flag(
+      "--shared", o.shared,
+      "one of several workers, each started by this command on its machine, that divide the tasks among them; all "
+      "must see the batch's folder (docs/batch.md)");
+  app.add_option("--worker", o.worker,
+                 "with --shared: the name of this worker; default: the machine's, and the job's in Slurm")
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--silent", [&o](const std::string& text) { o.silent = parse_duration(text).value_or(o.silent); })
+      ->check(duration_check())
+      ->group("");  // nobody who tests waits three minutes
   app.add_option("--only", o.batch.only, "only these tasks, and what they come after: names, or patterns in quotes")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
@@ -99,6 +111,7 @@ std::vector<std::string> command_words(const BatchCommand& o) {
   const auto flag = [&](std::string_view option, bool given) {
     if (given) words.emplace_back(option);
   };
+  flag("--shared", o.shared), text("--worker", o.worker);
   text("--folder", o.batch.folder), text("--command", o.batch.command), flag("--shell", o.batch.shell);
   text("--gpus", o.batch.gpus), number("--slots", o.batch.slots, 0), number("--per-gpu", o.batch.per_gpu, 0);
   flag("--no-pack", o.batch.no_pack), text("--pin", o.batch.pin, "uuid"),

@@ -81,4 +81,10 @@ Result<std::string> users_state_folder() {
   return shelf.directory();
 }
 
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 }  // namespace headroom::cli

@@ -13,6 +13,7 @@ namespace headroom::cli {
 // A variable; nothing, too, in a program that runs with other rights than its caller's (secure_getenv(3)).
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
+[[nodiscard]] std::string host_name();  // as the kernel says it
 // What a recording keeps of it, without secrets (model/job_variables.h): a job has it from this process.
 [[nodiscard]] JobVariables variables_of_job();
 // Of a batch only where in Slurm it runs: its tasks have variables of their own.

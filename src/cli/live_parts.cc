@@ -32,12 +32,6 @@ constexpr Nanos kShortestInterval = 10 * kMillisecond, kLongestInterval = 3600 *
 constexpr int kMostTasks = 1'000'000;  // of which the stacks of one are read
 constexpr int kMostStacks = 50;        // per second: 1,000 slow a process down by 6 %, 100 are lost in the noise
 
-std::string host_name() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
 Result<std::string> path_on_shelf(const RecordingMeta& meta) {
   HR_TRY(const Shelf shelf, users_shelf());
   HR_TRY(std::string path, shelf.new_path(meta.command, meta.start_realtime));

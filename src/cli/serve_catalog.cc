@@ -33,12 +33,6 @@ std::string key_of(char kind, const std::string& path) { return fmt::format("{}{
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::string host_name() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
 std::string absolute(const std::string& path) {
   std::error_code error;
   const auto whole = fs::absolute(path, error);

@@ -246,11 +246,20 @@ std::string to_json(const StatusAtRest& status) {
                           {"running", ordered_json::array()},
                           {"waiting_for", ""},
                           {"ending", false},
-                          {"summary", counts_of(status.tasks)}};
+                          {"summary", counts_of(status.tasks)},
+                          {"workers", status.workers}};
   return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
 }
 
+std::string worker_words(std::string_view name, std::size_t pieces, std::optional<Nanos> heard) {
+  return fmt::format("{}: {}, {}", visible(name), count_of(pieces, "piece"),
+                     heard ? fmt::format("heard of {} ago", human_duration(*heard)) : "it left, or died long ago");
+}
+
 std::string to_text(const StatusAtRest& status) {
+  if (!status.workers.empty() && !status.no_answer.empty())
+    return fmt::format("Workers of the batch in {}:\n  {}\n{}\n", visible(status.folder), join(status.workers, "\n  "),
+                       counts_of(status.tasks));
   if (!status.no_answer.empty())
     return fmt::format("The batch in {} gives no answer: {}.\n{}\n", visible(status.folder), visible(status.no_answer),
                        counts_of(status.tasks));

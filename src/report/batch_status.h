@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,11 +47,14 @@ struct StatusAtRest {
   std::string folder, last_run, command;  // the command goes on with it
   std::string no_answer;                  // "": it does not run now
   bool ran = false;                       // there was a last run
+  std::vector<std::string> workers;       // of several that share the work: each in words
   std::int64_t added = 0;                 // tasks left that were added to it while it ran: `command` does not name them
   std::vector<TaskAndState> tasks;
 };
 [[nodiscard]] std::string to_json(const StatusAtRest& status);
 [[nodiscard]] std::string to_text(const StatusAtRest& status);
+// "n1.4711: 2 pieces, heard of 12 s ago"; `heard` absent: it left, or died long ago.
+[[nodiscard]] std::string worker_words(std::string_view name, std::size_t pieces, std::optional<Nanos> heard);
 // All tasks, a line each, and how many are in which state.
 [[nodiscard]] std::string task_list(const std::vector<TaskAndState>& tasks);
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/feeder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/human.h"
+#include "batch/add_tasks.h"
+
+namespace headroom::batch {
+
+void Feeder::has(const SharedWork::Piece& piece) {
+  Held& held = held_[piece.name];
+  for (const TaskSpec& task : piece.tasks) {
+    held.tasks.push_back(task.name);
+    if (states_.contains(task.name)) continue;  // it ended here before, in an earlier round
+    ++held.left;
+    piece_of_[task.name] = piece.name;
+  }
+}
+
+void Feeder::ended(const std::string& task, TaskState state) {
+  states_[task] = state;
+  const auto piece = piece_of_.extract(task);
+  if (piece) --held_[piece.mapped()].left;
+}
+
+SharedWork::Ends Feeder::ends_of(const std::string& piece) const {
+  SharedWork::Ends ends;
+  for (const std::string& task : held_.at(piece).tasks) {
+    const auto state = states_.find(task);
+    if (state != states_.end()) (state->second == TaskState::kSucceeded ? ends.succeeded : ends.failed).insert(task);
+  }
+  return ends;
+}
+
+bool Feeder::look(Batch& batch) {
+  constexpr Nanos kBeat = 30 * kSecond;
+  if (const Nanos now = boottime_now(); now >= next_beat_) {
+    next_beat_ = now + kBeat;
+    if (const auto done = work_.beat(); !done) trouble(done.error());
+  }
+  hand_over();
+  const bool ends = batch.progress().draining;
+  if (ends) open_ = false;
+  if (open_ && work_.is_to_stop()) open_ = false;
+  const bool stop = !ends && !std::exchange(told_to_stop_, told_to_stop_ || work_.is_to_stop()) && told_to_stop_;
+  if (open_) ask_for_more(batch);
+  return stop;
+}
+
+// What is not in the journal yet is not handed over: should this process die, it would be nowhere.
+void Feeder::hand_over() {
+  if (journal_.pending()) return;
+  for (auto piece = held_.begin(); piece != held_.end();) {
+    if (piece->second.left > 0) {
+      ++piece;
+      continue;
+    }
+    const auto finished = work_.finish(piece->first, ends_of(piece->first));
+    if (!finished) return trouble(finished.error());
+    ++(*finished ? totals_.finished : totals_.twice);
+    if (!*finished)
+      say_(fmt::format("{} ended with another worker as well", count_of(piece->second.tasks.size(), "task")),
+           "it was not heard of for a while, or this one was not: which results are kept is up to the tasks");
+    piece = held_.erase(piece);
+  }
+}
+
+void Feeder::ask_for_more(Batch& batch) {
+  for (;;) {
+    const auto tasks = batch.progress().tasks;
+    if (static_cast<std::size_t>(tasks.ready + tasks.waiting) >= enough_) return;
+    auto piece = work_.claim();
+    if (!piece) return trouble(piece.error());
+    if (!*piece) {
+      open_ = false;
+      return;
+    }
+    const auto added = add_tasks((*piece)->tasks, batch, journal_);
+    if (!added) {
+      trouble(added.error());
+      (void)work_.give_back((*piece)->name, {});
+      open_ = false;
+      return;
+    }
+    has(**piece);
+    hand_over();
+  }
+}
+
+void Feeder::put_back() {
+  hand_over();
+  for (const auto& [piece, held] : held_) {
+    const auto done = work_.give_back(piece, ends_of(piece));
+    done ? (void)++totals_.given_back : trouble(done.error());
+  }
+  held_.clear();
+  work_.leave();
+}
+
+// A file server that does not answer now may do so later: it is asked again, and people are told once.
+void Feeder::trouble(const Error& error) {
+  if (std::exchange(trouble_, error.what) != error.what) say_(error.what, error.hint);
+}
+
+}  // namespace headroom::batch

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/shared_work.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/filesystem.h"
+#include "base/human.h"
+#include "base/strings.h"
+#include "batch/journal.h"
+#include "batch/task_json.h"
+#include "scheduler/order.h"
+
+namespace headroom::batch {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostPieces = 20'000;  // of a round: files of one folder
+constexpr Nanos kBetweenLooks = 30 * kSecond;
+
+// Names in a folder, sorted; none where there is no such folder.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+std::optional<Nanos> written_at(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+}
+
+// By the clock of whoever serves the file, which is that of every file in the folder.
+Result<void> touch(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file || ::futimens(file.get(), nullptr) != 0) return tl::unexpected(errno_error(fmt::format("touch {}", path)));
+  return {};
+}
+
+// A file server may carry out what it is asked twice: that the second time failed is no failure.
+bool moves(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return true;
+  const int error = errno;
+  const bool moved = !exists(from) && exists(to);
+  errno = error;
+  return moved;
+}
+
+// What a piece's file says of its tasks, by their places in it: "succeeded 0 2", "failed 1".
+std::string text_of(const std::vector<TaskSpec>& tasks, const SharedWork::Ends& ends) {
+  const auto line = [&](std::string_view word, const std::set<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      if (names.contains(tasks[i].name)) text += fmt::format(" {}", i);
+    return text.empty() ? text : fmt::format("{}{}\n", word, text);
+  };
+  return line("succeeded", ends.succeeded) + line("failed", ends.failed);
+}
+
+SharedWork::Ends ends_in(std::string_view text, const std::vector<TaskSpec>& tasks) {
+  SharedWork::Ends ends;
+  for (const auto line : split(text, '\n')) {
+    const auto words = split(line, ' ');
+    if (words[0] != "succeeded" && words[0] != "failed") continue;
+    for (std::size_t i = 1; i < words.size(); ++i)
+      if (const auto place = parse_number<std::size_t>(words[i]); place && *place < tasks.size())
+        (words[0] == "failed" ? ends.failed : ends.succeeded).insert(tasks[*place].name);
+  }
+  return ends;
+}
+
+std::string round_folder(std::size_t round) { return fmt::format("round-{}", round); }
+
+struct PieceName {
+  std::size_t round = 0, number = 0;
+};
+std::string text_of(PieceName piece) { return fmt::format("{}-{:06}", piece.round, piece.number); }
+std::optional<PieceName> piece_of(std::string_view name) {
+  const auto parts = split(name, '-');
+  if (parts.size() != 2) return std::nullopt;
+  const auto round = parse_number<std::size_t>(parts[0]), number = parse_number<std::size_t>(parts[1]);
+  if (!round || !number) return std::nullopt;
+  return PieceName{*round, *number};
+}
+
+// Tasks that come after one another belong together. In order of their first task, those of higher priority first.
+std::vector<std::vector<std::size_t>> components(const std::vector<TaskSpec>& tasks, const scheduler::TaskPlan& plan) {
+  std::vector<std::size_t> of(tasks.size());
+  std::iota(of.begin(), of.end(), std::size_t{0});
+  const auto root = [&](std::size_t task) {
+    while (of[task] != task) task = of[task] = of[of[task]];
+    return task;
+  };
+  for (std::size_t task = 0; task < tasks.size(); ++task)
+    for (const TaskIndex before : plan.tasks[task].after) {
+      const std::size_t one = root(task), other = root(before);
+      of[std::max(one, other)] = std::min(one, other);
+    }
+  std::map<std::size_t, std::vector<std::size_t>> by_root;
+  for (std::size_t task = 0; task < tasks.size(); ++task) by_root[root(task)].push_back(task);
+  std::vector<std::vector<std::size_t>> all;
+  for (auto& [first, members] : by_root) all.push_back(std::move(members));
+  const auto priority = [&](const std::vector<std::size_t>& members) {
+    int highest = tasks[members.front()].priority;
+    for (const std::size_t task : members) highest = std::max(highest, tasks[task].priority);
+    return highest;
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return priority(a) > priority(b); });
+  return all;
+}
+
+Result<std::vector<std::string>> lines_of_round(const std::string& folder, std::size_t round) {
+  HR_TRY(const std::string text, read_file(fmt::format("{}/shared/{}/tasks", folder, round_folder(round))));
+  std::vector<std::string> lines;
+  for (const auto line : split(text, '\n'))
+    if (!line.empty()) lines.emplace_back(line);
+  return lines;
+}
+
+}  // namespace
+
+bool is_shared(const std::string& folder) { return exists(folder + "/shared/round-0/tasks"); }
+
+std::string folder_of_worker(const std::string& folder, const std::string& worker) {
+  return fmt::format("{}/workers/{}", folder, worker);
+}
+
+std::vector<std::string> workers_of(const std::string& folder) {
+  std::vector<std::string> names = names_in(folder + "/workers");
+  std::erase_if(names, [&](const std::string& name) {
+    return !is_worker_name(name) || !exists(journal_path(folder_of_worker(folder, name)));
+  });
+  return names;
+}
+
+bool is_worker_name(std::string_view name) {
+  constexpr std::size_t kLongest = 64;
+  constexpr std::string_view kOthers = "._-";
+  return !name.empty() && name.size() <= kLongest && name[0] != '.' && name[0] != '-' &&
+         std::all_of(name.begin(), name.end(), [&](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  kOthers.find(c) != std::string_view::npos;
+         });
+}
+
+Result<std::vector<TaskSpec>> shared_tasks(const std::string& folder) {
+  std::vector<TaskSpec> tasks;
+  std::unordered_map<std::string, std::size_t> place;
+  for (std::size_t round = 0; exists(fmt::format("{}/shared/{}", folder, round_folder(round))); ++round) {
+    HR_TRY(const std::vector<std::string> lines, lines_of_round(folder, round));
+    for (const std::string& line : lines) {
+      HR_TRY(std::vector<TaskSpec> piece, tasks_of(line));
+      for (TaskSpec& task : piece) {
+        const auto [known, is_new] = place.emplace(task.name, tasks.size());
+        if (is_new)
+          tasks.push_back(std::move(task));
+        else
+          tasks[known->second] = std::move(task);
+      }
+    }
+  }
+  return tasks;
+}
+
+std::vector<WorkerNow> workers_now(const std::string& folder) {
+  const std::string shared = folder + "/shared";
+  std::set<std::string> names;
+  for (const std::string& where : {std::string("/claimed"), std::string("/alive")})
+    for (std::string& name : names_in(shared + where))
+      if (is_worker_name(name)) names.insert(std::move(name));
+  std::vector<WorkerNow> workers;
+  for (const std::string& name : names) {
+    WorkerNow worker{.name = name, .pieces = names_in(fmt::format("{}/claimed/{}", shared, name)).size(), .heard = {}};
+    if (const auto at = written_at(fmt::format("{}/alive/{}", shared, name)))
+      worker.heard = std::max<Nanos>(0, realtime_now() - *at);
+    if (worker.pieces > 0 || worker.heard) workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
+Result<void> ask_all_to_stop(const std::string& folder) { return touch(folder + "/shared/stop"); }
+
+std::string SharedWork::path(std::string_view below) const { return fmt::format("{}/shared/{}", folder_, below); }
+
+Result<SharedWork> SharedWork::open(const std::string& folder, Worker worker, std::vector<TaskSpec> tasks) {
+  if (!is_worker_name(worker.name))
+    return fail(Errc::kInvalidInput, fmt::format("'{}' cannot be the name of a worker", worker.name),
+                "letters, digits, dots, dashes and underscores, 64 at most");
+  if (exists(journal_path(folder)))
+    return fail(Errc::kInvalidInput, fmt::format("the batch in {} was begun by one machine alone", folder),
+                "--folder names another one; or go on without --shared");
+  SharedWork work(folder, std::move(worker));
+  HR_TRYV(work.make_folders());
+  HR_TRYV(work.beat());
+  for (const std::string& before : work.worker_.before) work.take_over(before);
+  HR_TRYV(work.divide(tasks));
+  return work;
+}
+
+Result<void> SharedWork::make_folders() {
+  HR_TRYV(make_private_folder(folder_));
+  for (const std::string& below : {path("claimed/" + worker_.name), path("done"), path("alive"), folder_ + "/workers"})
+    HR_TRYV(make_private_folder(below));
+  // Whoever comes after everybody was told to stop begins anew.
+  const auto asked = written_at(path("stop"));
+  const bool somebody = std::any_of(workers_now(folder_).begin(), workers_now(folder_).end(),
+                                    [](const WorkerNow& one) { return one.heard.has_value(); });
+  if (asked && !somebody) (void)::unlink(path("stop").c_str());
+  return {};
+}
+
+Result<void> SharedWork::read_rounds() {
+  for (std::size_t round = rounds_.size(); exists(path(round_folder(round))); ++round) {
+    HR_TRY(std::vector<std::string> lines, lines_of_round(folder_, round));
+    rounds_.push_back(std::move(lines));
+    started_by_.push_back(read_file(path(round_folder(round) + "/started_by")).value_or(""));
+  }
+  return {};
+}
+
+// Those that are in no piece, and those that did not succeed in the last one that had them.
+std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) const {
+  struct Known {
+    std::string identity;
+    bool again = false;
+  };
+  std::unordered_map<std::string, Known> known;
+  for (std::size_t round = 0; round < rounds_.size(); ++round)
+    for (std::size_t number = 0; number < rounds_[round].size(); ++number) {
+      const auto piece = tasks_of(rounds_[round][number]);
+      if (!piece) continue;
+      const auto done = read_file(path("done/" + text_of({round, number})));
+      const std::set<std::string> failed = ends_in(done.value_or(""), *piece).failed;
+      const bool late = !worker_.started_by.empty() && started_by_[round] == worker_.started_by;
+      for (const TaskSpec& task : *piece) known[task.name] = {task.identity, failed.contains(task.name) && !late};
+    }
+  std::vector<TaskSpec> left;
+  for (const TaskSpec& task : tasks) {
+    const auto found = known.find(task.name);
+    if (found == known.end() || found->second.again || found->second.identity != task.identity) left.push_back(task);
+  }
+  return left;
+}
+
+Result<void> SharedWork::divide(const std::vector<TaskSpec>& tasks) {
+  for (;;) {
+    HR_TRYV(read_rounds());
+    const std::vector<TaskSpec> left = left_of(tasks);
+    if (left.empty()) return {};
+    HR_TRY(const bool added, add_round(left));
+    if (added) return read_rounds();
+  }
+}
+
+// False: another worker was sooner. What one comes after and succeeded earlier is no condition any more.
+Result<bool> SharedWork::add_round(const std::vector<TaskSpec>& tasks) {
+  std::vector<TaskSpec> round = tasks;
+  if (!rounds_.empty()) {
+    std::set<std::string> here;
+    for (const TaskSpec& task : round) here.insert(task.name), here.insert(task.group);
+    for (TaskSpec& task : round)
+      std::erase_if(task.after, [&](const std::string& name) { return !here.contains(name); });
+  }
+  HR_TRY(const scheduler::TaskPlan plan, scheduler::plan_tasks(round));
+  const auto all = components(round, plan);
+  const std::size_t each = (all.size() + kMostPieces - 1) / kMostPieces;
+  const std::string made = path(fmt::format("{}.{}", round_folder(rounds_.size()), worker_.name));
+  std::error_code ignored;
+  fs::remove_all(made, ignored);
+  HR_TRYV(make_private_folder(made + "/todo"));
+  std::string text;
+  std::size_t number = 0;
+  for (std::size_t first = 0; first < all.size(); first += each, ++number) {
+    std::vector<TaskSpec> piece;
+    for (std::size_t i = first; i < std::min(first + each, all.size()); ++i)
+      for (const std::size_t task : all[i]) piece.push_back(round[task]);
+    HR_TRY(const std::string line, tasks_text(piece));
+    text += line + "\n";
+    HR_TRYV(touch(fmt::format("{}/todo/{:06}", made, number)));
+  }
+  HR_TRYV(write_file(made + "/started_by", worker_.started_by));
+  HR_TRYV(write_file(made + "/tasks", text));
+  const std::string there = path(round_folder(rounds_.size()));
+  if (moves(made, there)) return true;
+  const int error = errno;
+  fs::remove_all(made, ignored);
+  if (exists(there)) return false;
+  errno = error;
+  return tl::unexpected(errno_error(fmt::format("make {}", there)));
+}
+
+Result<std::vector<TaskSpec>> SharedWork::tasks_of_piece(const std::string& name) const {
+  const auto piece = piece_of(name);
+  if (!piece || piece->round >= rounds_.size() || piece->number >= rounds_[piece->round].size())
+    return fail(Errc::kCorrupt, fmt::format("{} holds a piece '{}' that no round has", path("claimed"), name));
+  return tasks_of(rounds_[piece->round][piece->number]);
+}
+
+Result<SharedWork::Piece> SharedWork::taken(const std::string& name) {
+  Piece piece{.name = name, .tasks = {}};
+  HR_TRY(piece.tasks, tasks_of_piece(name));
+  const auto text = read_file(path(fmt::format("claimed/{}/{}", worker_.name, name)));
+  const std::set<std::string> succeeded = ends_in(text.value_or(""), piece.tasks).succeeded;
+  std::erase_if(piece.tasks, [&](const TaskSpec& task) { return succeeded.contains(task.name); });
+  for (TaskSpec& task : piece.tasks)
+    std::erase_if(task.after, [&](const std::string& one) { return succeeded.contains(one); });
+  return piece;
+}
+
+Result<std::vector<SharedWork::Piece>> SharedWork::mine() {
+  std::vector<Piece> pieces;
+  for (const std::string& name : names_in(path("claimed/" + worker_.name))) {
+    HR_TRY(Piece piece, taken(name));
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+Result<std::optional<SharedWork::Piece>> SharedWork::claim_from(int round) {
+  const std::string todo = path(round_folder(static_cast<std::size_t>(round)) + "/todo");
+  for (const std::string& number : names_in(todo)) {
+    const auto parsed = parse_number<std::size_t>(std::string_view(number));
+    if (!parsed) continue;
+    const std::string name = text_of({static_cast<std::size_t>(round), *parsed});
+    if (!moves(fmt::format("{}/{}", todo, number), path(fmt::format("claimed/{}/{}", worker_.name, name)))) {
+      if (errno == ENOENT) continue;  // somebody else was sooner
+      return tl::unexpected(errno_error(fmt::format("claim {}/{}", todo, number)));
+    }
+    HR_TRY(Piece piece, taken(name));
+    return piece;
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<SharedWork::Piece>> SharedWork::claim() {
+  for (int again = 0; again < 2; ++again) {
+    HR_TRYV(read_rounds());
+    for (std::size_t round = 0; round < rounds_.size(); ++round) {
+      HR_TRY(std::optional<Piece> piece, claim_from(static_cast<int>(round)));
+      if (piece) return piece;
+    }
+    if (again == 0) take_over_silent();
+  }
+  return std::nullopt;
+}
+
+// Of all that it has claimed: back to where everybody finds it. What succeeded with it stays so.
+void SharedWork::take_over(const std::string& other) {
+  const std::string claimed = path("claimed/" + other);
+  const std::vector<std::string> names = names_in(claimed);
+  if (names.empty()) return;
+  std::set<std::string> succeeded;
+  if (const auto contents = read_own_journal(folder_of_worker(folder_, other)))
+    for (const KnownTask& task : contents->tasks)
+      if (task.state == TaskState::kSucceeded) succeeded.insert(task.name);
+  for (const std::string& name : names) {
+    const auto piece = piece_of(name);
+    if (!piece) continue;
+    const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, name));
+    // By way of ours: two that take over from one must not both put it back.
+    if (!moves(fmt::format("{}/{}", claimed, name), mine)) continue;
+    (void)give_back(name, {.succeeded = succeeded, .failed = {}});
+  }
+  (void)::rmdir(claimed.c_str());
+  (void)::unlink(path("alive/" + other).c_str());
+}
+
+void SharedWork::take_over_silent() {
+  const Nanos now = boottime_now();
+  if (now < next_look_) return;
+  next_look_ = now + std::min(kBetweenLooks, worker_.silent);
+  if (!beat()) return;
+  const auto served = written_at(path("alive/" + worker_.name));
+  if (!served) return;
+  for (const WorkerNow& other : workers_now(folder_)) {
+    if (other.name == worker_.name || other.pieces == 0) continue;
+    const auto heard = written_at(path("alive/" + other.name));
+    const auto since = heard ? heard : written_at(path("claimed/" + other.name));
+    if (since && *served - *since > worker_.silent) take_over(other.name);
+  }
+}
+
+// What another worker has noted of it stays.
+Result<void> SharedWork::note_ends(const std::string& piece, const Ends& ends) {
+  const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece));
+  HR_TRY(const std::vector<TaskSpec> tasks, tasks_of_piece(piece));
+  HR_TRY(const std::string before, read_file(mine));
+  Ends all = ends_in(before, tasks);
+  all.succeeded.insert(ends.succeeded.begin(), ends.succeeded.end());
+  all.failed = ends.failed;
+  const std::string text = text_of(tasks, all);
+  if (text == before) return {};
+  return write_file(mine, text);
+}
+
+Result<bool> SharedWork::finish(const std::string& piece, const Ends& ends) {
+  HR_TRYV(note_ends(piece, ends));
+  const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece)), done = path("done/" + piece);
+  bool ours = ::link(mine.c_str(), done.c_str()) == 0;
+  if (!ours) {
+    if (errno != EEXIST) return tl::unexpected(errno_error(fmt::format("link {}", done)));
+    struct stat one {
+    }, other{};  // of a file server that was asked twice
+    ours = ::stat(mine.c_str(), &one) == 0 && ::stat(done.c_str(), &other) == 0 && one.st_ino == other.st_ino &&
+           one.st_dev == other.st_dev;
+  }
+  (void)::unlink(mine.c_str());
+  return ours;
+}
+
+Result<void> SharedWork::give_back(const std::string& piece, const Ends& ends) {
+  HR_TRYV(note_ends(piece, {.succeeded = ends.succeeded, .failed = {}}));
+  const auto name = piece_of(piece);
+  const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece));
+  if (name && moves(mine, path(fmt::format("{}/todo/{:06}", round_folder(name->round), name->number)))) return {};
+  return tl::unexpected(errno_error(fmt::format("give {} back", mine)));
+}
+
+Result<void> SharedWork::beat() { return touch(path("alive/" + worker_.name)); }
+
+void SharedWork::leave() {
+  (void)::unlink(path("alive/" + worker_.name).c_str());
+  (void)::rmdir(path("claimed/" + worker_.name).c_str());
+}
+
+bool SharedWork::is_to_stop() const { return exists(path("stop")); }
+
+SharedWork::Count SharedWork::count() const {
+  Count count;
+  for (const auto& lines : rounds_) count.pieces += lines.size();
+  for (const std::string& name : names_in(path("done"))) {
+    ++count.done;
+    const auto text = read_file(path("done/" + name));
+    if (text && text->find("failed") != std::string::npos) ++count.failed;
+  }
+  for (const WorkerNow& other : workers_now(folder_))
+    if (other.name != worker_.name) count.of_others += other.pieces;
+  return count;
+}
+
+}  // namespace headroom::batch

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/batch.h"
+
+// One batch by several workers: each is a `headroom batch` on its own machine, and all see one folder. There is no
+// server and no port; names of files say who has what. A piece is a task with all that it comes after and all that
+// comes after it, since a worker knows of its own tasks alone.
+//
+//   shared/round-0/tasks          the tasks of each piece, a line of tasks_text() for each
+//   shared/round-0/todo/000012    piece 12, which nobody has; in it what of it has ended already (Ends)
+//   shared/claimed/NAME/0-000012  the worker NAME has it: a rename, so that one alone can
+//   shared/done/0-000012          it has ended: a link, so that one alone can
+//   shared/alive/NAME             touched every half a minute; by the clock of whoever serves the files
+//   workers/NAME/                 the worker's own batch folder: journal, logs, control socket
+//   shared/stop                   somebody wants no worker to start anything more
+//
+// A further round is what is run again, or is new, once nobody has anything of it.
+namespace headroom::batch {
+
+[[nodiscard]] bool is_shared(const std::string& folder);  // the folder of a batch of several workers
+[[nodiscard]] std::string folder_of_worker(const std::string& folder, const std::string& worker);
+[[nodiscard]] std::vector<std::string> workers_of(const std::string& folder);  // by name
+// Letters, digits, dots, dashes and underscores, 64 at most, none of them first a dot.
+[[nodiscard]] bool is_worker_name(std::string_view name);
+// All tasks of all rounds, each once, as it was divided last.
+[[nodiscard]] Result<std::vector<TaskSpec>> shared_tasks(const std::string& folder);
+
+struct WorkerNow {
+  std::string name;
+  std::size_t pieces = 0;      // that it has claimed
+  std::optional<Nanos> heard;  // so long ago; absent: it left by itself, or never was heard of
+};
+// Those that have claimed something, or were heard of and have not left.
+[[nodiscard]] std::vector<WorkerNow> workers_now(const std::string& folder);
+[[nodiscard]] Result<void> ask_all_to_stop(const std::string& folder);
+
+class SharedWork {
+ public:
+  struct Worker {
+    std::string name;
+    // Earlier runs of this worker's own job, which are over for certain (a job of Slurm that was requeued): their
+    // names.
+    std::vector<std::string> before;
+    // Whoever started it together with others: what failed in a round of theirs is not run again by one that is late.
+    std::string started_by;
+    Nanos silent = 180 * kSecond;  // a worker that was not heard of for so long is over
+  };
+  // Divides those of `tasks` that are in no piece, or did not succeed and that nobody has. `after` must name tasks of
+  // `tasks` or groups.
+  [[nodiscard]] static Result<SharedWork> open(const std::string& folder, Worker worker, std::vector<TaskSpec> tasks);
+
+  struct Piece {
+    std::string name;
+    std::vector<TaskSpec> tasks;  // that have not succeeded with another worker
+  };
+  struct Ends {
+    std::set<std::string> succeeded, failed;  // names of tasks; skipped and cancelled ones did not succeed
+  };
+  [[nodiscard]] Result<std::vector<Piece>> mine();  // claimed by an earlier run of this worker
+  // Nothing: everybody has something, and nobody is silent.
+  [[nodiscard]] Result<std::optional<Piece>> claim();
+  // All of it has ended. False: another worker ended it as well, and was sooner.
+  [[nodiscard]] Result<bool> finish(const std::string& piece, const Ends& ends);
+  [[nodiscard]] Result<void> give_back(const std::string& piece, const Ends& ends);  // what succeeded stays so
+  [[nodiscard]] Result<void> beat();                                                 // I am here
+  void leave();                                                                      // what is claimed stays
+  [[nodiscard]] bool is_to_stop() const;
+
+  struct Count {
+    std::size_t pieces = 0, done = 0, failed = 0;  // failed: of those done, with a task that did not succeed
+    std::size_t of_others = 0;                     // claimed by them
+  };
+  [[nodiscard]] Count count() const;
+
+ private:
+  SharedWork(std::string folder, Worker worker) : folder_(std::move(folder)), worker_(std::move(worker)) {}
+  [[nodiscard]] std::string path(std::string_view below) const;
+  [[nodiscard]] Result<void> make_folders();
+  [[nodiscard]] Result<void> divide(const std::vector<TaskSpec>& tasks);
+  [[nodiscard]] Result<bool> add_round(const std::vector<TaskSpec>& tasks);
+  [[nodiscard]] Result<void> read_rounds();
+  [[nodiscard]] std::vector<TaskSpec> left_of(const std::vector<TaskSpec>& tasks) const;
+  [[nodiscard]] Result<std::optional<Piece>> claim_from(int round);
+  [[nodiscard]] Result<Piece> taken(const std::string& name);
+  [[nodiscard]] Result<std::vector<TaskSpec>> tasks_of_piece(const std::string& name) const;
+  [[nodiscard]] Result<void> note_ends(const std::string& piece, const Ends& ends);
+  void take_over(const std::string& other);
+  void take_over_silent();
+
+  std::string folder_;
+  Worker worker_;
+  std::vector<std::vector<std::string>> rounds_;  // of each its lines
+  std::vector<std::string> started_by_;           // of each
+  Nanos next_look_ = 0;                           // for silent ones
+};
+
+}  // namespace headroom::batch

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/shared_work.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <ctime>
+#include <filesystem>
+#include <thread>
+
+#include "base/fd.h"
+#include "batch/journal.h"
+
+namespace headroom::batch {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TaskSpec task(const std::string& name, std::vector<std::string> after = {}) {
+  TaskSpec spec;
+  spec.name = spec.identity = name;
+  spec.group = "g";
+  spec.argv = {"true", name};
+  spec.after = std::move(after);
+  return spec;
+}
+
+std::vector<TaskSpec> tasks(int count) {
+  std::vector<TaskSpec> all;
+  for (int i = 0; i < count; ++i) all.push_back(task(fmt::format("t{}", i)));
+  return all;
+}
+
+std::vector<std::string> names(const SharedWork::Piece& piece) {
+  std::vector<std::string> all;
+  for (const TaskSpec& one : piece.tasks) all.push_back(one.name);
+  return all;
+}
+
+class SharedWorkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (fs::path(::testing::TempDir()) /
+               (std::string("shared_") + ::testing::UnitTest::GetInstance()->current_test_info()->name()))
+                  .string();
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  SharedWork open(const std::string& worker, const std::vector<TaskSpec>& all, const std::string& started_by = "") {
+    auto work = SharedWork::open(folder_, {.name = worker, .before = {}, .started_by = started_by}, all);
+    if (!work) ADD_FAILURE() << work.error().what;
+    return std::move(*work);
+  }
+  std::optional<SharedWork::Piece> claim(SharedWork& work) {
+    auto piece = work.claim();
+    if (!piece) ADD_FAILURE() << piece.error().what;
+    return piece ? std::move(*piece) : std::nullopt;
+  }
+  // As if a worker had not been heard of for ten minutes.
+  void silence(const std::string& worker) {
+    const timespec old{.tv_sec = std::time(nullptr) - 600, .tv_nsec = 0};
+    const timespec times[2] = {old, old};
+    ASSERT_EQ(::utimensat(AT_FDCWD, (folder_ + "/shared/alive/" + worker).c_str(), times, 0), 0);
+  }
+  std::string folder_;
+};
+
+TEST_F(SharedWorkTest, EachPieceIsOnesAlone) {
+  SharedWork a = open("a", tasks(3)), b = open("b", tasks(3));
+  std::set<std::string> seen;
+  for (SharedWork* work : {&a, &b, &a}) {
+    const auto piece = claim(*work);
+    ASSERT_TRUE(piece);
+    EXPECT_TRUE(seen.insert(names(*piece).front()).second);
+  }
+  EXPECT_FALSE(claim(b));
+  EXPECT_THAT(*a.mine(), SizeIs(2));
+  EXPECT_EQ(a.count().of_others, 1U);
+  EXPECT_THAT(*shared_tasks(folder_), SizeIs(3));
+}
+
+TEST_F(SharedWorkTest, ManyAtOnceDivideAndClaimEveryTaskOnce) {
+  constexpr int kWorkers = 8, kTasks = 200;
+  std::vector<std::vector<std::string>> got(kWorkers);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kWorkers; ++i)
+    threads.emplace_back([&, i] {
+      auto work =
+          SharedWork::open(folder_, {.name = fmt::format("w{}", i), .before = {}, .started_by = ""}, tasks(kTasks));
+      ASSERT_TRUE(work) << work.error().what;
+      for (;;) {
+        const auto piece = work->claim();
+        ASSERT_TRUE(piece) << piece.error().what;
+        if (!*piece) return;
+        for (const std::string& name : names(**piece)) got[static_cast<std::size_t>(i)].push_back(name);
+        const auto ended = work->finish((*piece)->name, {});
+        ASSERT_TRUE(ended && *ended);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::multiset<std::string> all;
+  for (const auto& some : got) all.insert(some.begin(), some.end());
+  EXPECT_EQ(all.size(), static_cast<std::size_t>(kTasks));
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), static_cast<std::size_t>(kTasks));
+  EXPECT_FALSE(fs::exists(folder_ + "/shared/round-1")) << "one round, whoever made it";
+}
+
+TEST_F(SharedWorkTest, WhatComesAfterAnotherGoesWithIt) {
+  SharedWork work = open("a", {task("one"), task("other"), task("later", {"one"})});
+  const auto piece = claim(work);
+  ASSERT_TRUE(piece);
+  EXPECT_THAT(names(*piece), ElementsAre("one", "later"));
+}
+
+TEST_F(SharedWorkTest, WhatFailedIsAnotherRoundForWhoeverComesAgain) {
+  SharedWork a = open("a", tasks(2), "array 1");
+  ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {"t0"}, .failed = {}}));
+  ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {}, .failed = {"t1"}}));
+  EXPECT_EQ(a.count().failed, 1U);
+  SharedWork late = open("b", tasks(2), "array 1");
+  EXPECT_FALSE(claim(late)) << "one that was started together with a";
+  SharedWork again = open("c", tasks(3), "array 2");
+  const auto piece = claim(again);
+  ASSERT_TRUE(piece);
+  EXPECT_THAT(names(*piece), ElementsAre("t1"));
+  EXPECT_THAT(names(*claim(again)), ElementsAre("t2")) << "and what is new";
+  EXPECT_FALSE(claim(again));
+}
+
+TEST_F(SharedWorkTest, WhatAWorkerGivesBackKeepsWhatSucceeded) {
+  SharedWork a = open("a", {task("one"), task("later", {"one"})}), b = open("b", {task("one"), task("later", {"one"})});
+  const auto piece = claim(a);
+  ASSERT_TRUE(a.give_back(piece->name, {.succeeded = {"one"}, .failed = {}}));
+  const auto taken = claim(b);
+  ASSERT_TRUE(taken);
+  EXPECT_THAT(names(*taken), ElementsAre("later"));
+  EXPECT_THAT(taken->tasks.front().after, IsEmpty()) << "nobody has to wait for what succeeded elsewhere";
+}
+
+TEST_F(SharedWorkTest, OfASilentWorkerItsPiecesAreTakenWithoutWhatSucceeded) {
+  SharedWork a = open("a", tasks(2));
+  const auto first = claim(a), second = claim(a);
+  ASSERT_TRUE(first && second);
+  const std::string own = folder_of_worker(folder_, "a");
+  fs::create_directories(own);
+  {
+    auto journal = Journal::open(own);
+    ASSERT_TRUE(journal) << journal.error().what;
+    const auto known = (*journal)->register_tasks(first->tasks);
+    ASSERT_TRUE(known);
+    ASSERT_TRUE((*journal)->begin_run({.start = 1}));
+    (*journal)->note_task(known->front().key, TaskState::kSucceeded, "");
+    ASSERT_TRUE((*journal)->commit());
+  }
+  SharedWork b = open("b", tasks(2));
+  EXPECT_FALSE(claim(b)) << "a is at work";
+  SharedWork c = open("c", tasks(2));
+  silence("a");
+  const auto taken = claim(c), other = claim(c);
+  ASSERT_TRUE(taken && other);
+  EXPECT_THAT(*taken, ::testing::Field(&SharedWork::Piece::tasks, IsEmpty()));
+  EXPECT_THAT(names(*other), ElementsAre("t1"));
+  // It was not dead after all: what it ends now, another has as well.
+  ASSERT_TRUE(*c.finish(other->name, {.succeeded = {"t1"}, .failed = {}}));
+  EXPECT_FALSE(a.finish(second->name, {.succeeded = {"t1"}, .failed = {}}).value_or(false));
+}
+
+TEST_F(SharedWorkTest, ARequeuedJobTakesWhatItHadAtOnce) {
+  SharedWork before = open("n1.7", tasks(1));
+  ASSERT_TRUE(claim(before));
+  auto after = SharedWork::open(folder_, {.name = "n2.7.r1", .before = {"n1.7"}, .started_by = ""}, tasks(1));
+  ASSERT_TRUE(after);
+  EXPECT_TRUE(claim(*after));
+}
+
+TEST_F(SharedWorkTest, StopIsForThoseWhoAreThere) {
+  SharedWork a = open("a", tasks(1));
+  EXPECT_FALSE(a.is_to_stop());
+  ASSERT_TRUE(ask_all_to_stop(folder_));
+  EXPECT_TRUE(a.is_to_stop());
+  EXPECT_TRUE(open("b", tasks(1)).is_to_stop()) << "somebody is still there";
+  a.leave();
+  fs::remove(folder_ + "/shared/alive/b");
+  EXPECT_FALSE(open("c", tasks(1)).is_to_stop());
+}
+
+TEST_F(SharedWorkTest, NamesFromOutsideAreNoPaths) {
+  for (const char* name : {"", "..", ".a", "a/b", "-a", "a b", "ä"}) EXPECT_FALSE(is_worker_name(name)) << name;
+  EXPECT_TRUE(is_worker_name("n1.4711.r1"));
+  EXPECT_FALSE(SharedWork::open(folder_, {.name = "../x", .before = {}, .started_by = ""}, tasks(1)));
+}
+
+TEST_F(SharedWorkTest, FilesOfOthersInItsFoldersAreNoPieces) {
+  SharedWork a = open("a", tasks(1));
+  ASSERT_TRUE(write_file(folder_ + "/shared/round-0/todo/readme", "x"));
+  ASSERT_TRUE(write_file(folder_ + "/shared/done/0-999999", "failed 3\n"));
+  EXPECT_TRUE(claim(a));
+  EXPECT_FALSE(claim(a));
+}
+
+}  // namespace
+}  // namespace headroom::batch

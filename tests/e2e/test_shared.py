@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`headroom batch --shared`: several workers divide one batch by the names of files in a folder that all of them see."""
+import collections
+import json
+import os
+import pathlib
+import signal
+
+import pytest
+from batch_support import batch_environment, command, end, lines, run, start, wait_until
+from headroom_e2e import HEADROOM, headroom
+from slurm_support import slurm  # noqa: F401
+
+# Says that it begins and ends, each in one write.
+TASK = "echo begins {} >> ran; sleep %s; echo ends {} >> ran"
+
+
+def worker(tmp_path, name, count, *options, sleep="0.1", task=TASK, silent="180s", slots=1):
+    words = command(tmp_path / "s.batch", "--shared", "--worker", name, "--silent", silent, *options, slots=slots)
+    return start(tmp_path, [*words, "--", "sh", "-c", task % sleep if "%s" in task else task, ":::", *map(str, range(count))])
+
+
+def told(tmp_path, what):
+    """How often each task did that."""
+    return collections.Counter(line.split()[1] for line in lines(tmp_path / "ran") if line.startswith(what))
+
+
+def once(count):
+    return {str(i): 1 for i in range(count)}
+
+
+def status(tmp_path):
+    return json.loads(headroom(tmp_path, "batch", "status", "--folder", tmp_path / "s.batch", "--json").stdout)
+
+
+def test_three_workers_run_each_task_once_and_all_is_seen_as_one_batch(tmp_path):
+    workers = [worker(tmp_path, name, 24) for name in "abc"]
+    wait_until(lambda: len(told(tmp_path, "ends")) > 3, "some tasks")
+    going = headroom(tmp_path, "batch", "status", "--folder", tmp_path / "s.batch").stdout
+    assert "Workers of the batch in" in going and "heard of" in going and "24 tasks" in going
+    outputs = [end(process, 0) for process in workers]
+    assert told(tmp_path, "begins") == told(tmp_path, "ends") == once(24)
+    for name, output in zip("abc", outputs):
+        assert f"worker {name} of the batch in" in output and "24 pieces" in output, output
+    assert any("Of the batch's 24 pieces 24 have ended." in output for output in outputs)
+    at_rest = status(tmp_path)
+    assert at_rest["tasks"]["succeeded"] == at_rest["tasks"]["total"] == 24 and not at_rest["running_now"]
+    table = headroom(tmp_path, "batch", "table", "--folder", tmp_path / "s.batch", "--csv").stdout.splitlines()
+    assert len(table) == 25
+    shown = json.loads(headroom(tmp_path, "batch", "show", "--folder", tmp_path / "s.batch", "--json").stdout)
+    assert len(shown["attempts"]) == 24
+    assert {pathlib.Path(one["log"]).parts[-3] for one in shown["attempts"]} <= {"a", "b", "c"}
+    again = end(worker(tmp_path, "d", 24), 0)
+    assert "Nothing is left to begin." in again and told(tmp_path, "begins") == once(24)
+
+
+def test_what_failed_runs_again_with_the_same_command_and_nothing_else_does(tmp_path):
+    task = "echo begins {} >> ran; [ {} != 2 ] || [ -e mended ]"
+    first = end(worker(tmp_path, "a", 4, task=task), 1)
+    assert "1 with tasks that did not succeed" in first
+    (tmp_path / "mended").touch()
+    end(worker(tmp_path, "b", 6, task=task), 0)  # and two further tasks
+    assert told(tmp_path, "begins") == {"0": 1, "1": 1, "2": 2, "3": 1, "4": 1, "5": 1}
+    assert status(tmp_path)["tasks"]["succeeded"] == 6
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
+def test_a_worker_that_is_told_to_end_lets_others_have_the_rest(tmp_path, number):
+    a, b = worker(tmp_path, "a", 16, sleep="0.2", slots=2), worker(tmp_path, "b", 16, sleep="0.2", slots=2)
+    wait_until(lambda: len(told(tmp_path, "ends")) > 2, "some tasks")
+    os.kill(a.pid, number)
+    end(a)
+    end(b, 0)
+    end(worker(tmp_path, "c", 16, sleep="0.2"))  # what a gave back when b had already left
+    assert told(tmp_path, "begins") == told(tmp_path, "ends") == once(16)
+
+
+def test_of_a_killed_worker_others_take_what_it_had_and_what_it_had_done_stays(tmp_path):
+    a = worker(tmp_path, "a", 12, sleep="0.3", slots=2, silent="2s")
+    wait_until(lambda: len(told(tmp_path, "ends")) > 1, "some tasks")
+    os.killpg(a.pid, signal.SIGKILL)
+    a.wait()
+    a.stdout.close()
+    folder = tmp_path / "s.batch" / "shared"
+    wait_until(lambda: not pathlib.Path(f"/proc/{a.pid}").exists(), "the end of the worker")
+    os.utime(folder / "alive" / "a", (1, 1))  # as if it had happened long ago
+    end(worker(tmp_path, "b", 12, sleep="0.1", silent="2s"), 0)
+    ends, begins = told(tmp_path, "ends"), told(tmp_path, "begins")
+    assert set(ends) == set(once(12))
+    interrupted = {task for task in begins if begins[task] > 1}
+    assert len(interrupted) <= 2, "only what ran when it was killed"
+    assert all(ends[task] <= 2 if task in interrupted else ends[task] == 1 for task in ends)
+    assert status(tmp_path)["tasks"]["succeeded"] == 12
+
+
+def test_all_are_told_to_stop_by_a_file_and_the_same_command_goes_on(tmp_path):
+    workers = [worker(tmp_path, name, 40, sleep="0.2") for name in "ab"]
+    wait_until(lambda: len(told(tmp_path, "ends")) > 1, "some tasks")
+    stopped = headroom(tmp_path, "batch", "stop", "--folder", tmp_path / "s.batch")
+    assert "No worker starts anything more" in stopped.stdout
+    for process in workers:
+        end(process)
+    assert 0 < len(told(tmp_path, "ends")) < 40 and told(tmp_path, "begins") == told(tmp_path, "ends")
+    end(worker(tmp_path, "a", 40, sleep="0", slots=4), 0)
+    assert told(tmp_path, "ends") == once(40)
+
+
+def test_what_cannot_be_is_refused_and_nothing_is_lost(tmp_path):
+    end(worker(tmp_path, "a", 2), 0)
+    for options, words in [(("--fresh",), "--fresh exclude each other"), (("--rerun", "*"), "--rerun exclude each other"),
+                           (("--worker", "../x"), "cannot be a name")]:
+        refused = end(start(tmp_path, [*command(tmp_path / "s.batch", "--shared", *options), "--", "true", ":::", "1"]), 2)
+        assert words in refused, refused
+    alone = tmp_path / "alone.batch"
+    run(tmp_path, "--folder", alone, "--gpus", "none", "--no-record", "--", "true", ":::", "1")
+    begun = end(start(tmp_path, [*command(alone, "--shared"), "--", "true", ":::", "1"]), 2)
+    assert "was begun by one machine alone" in begun
+    for verb in (("cancel", "--all"), ("stop", "--now"), ("add", "--", "true", ":::", "9")):
+        refused = headroom(tmp_path, "batch", verb[0], "--folder", tmp_path / "s.batch", *verb[1:], check=False)
+        assert refused.returncode != 0 and "workers" in refused.stderr, refused.stderr
+    assert status(tmp_path)["tasks"]["succeeded"] == 2
+
+
+def test_a_second_worker_of_one_name_is_refused(tmp_path):
+    first = worker(tmp_path, "a", 3, sleep="1")
+    wait_until(lambda: told(tmp_path, "begins"), "a task")
+    assert "another batch runs in" in end(worker(tmp_path, "a", 3, sleep="1"), 1)
+    end(first, 0)
+    assert told(tmp_path, "begins") == once(3)
+
+
+BATCH = f"exec {HEADROOM} batch --shared --folder s.batch --gpus none --slots 1 --grace 1s --no-record"
+
+
+def test_an_array_of_slurm_jobs_is_one_batch_and_one_that_is_requeued_goes_on(slurm, tmp_path):
+    script = f"{BATCH} -- sh -c '{TASK % '0.5'}' ::: {' '.join(map(str, range(12)))}\n"
+    job = slurm.submit(tmp_path, script, "--array=0-1", "--requeue", "--open-mode=append",
+                       HEADROOM_NVML=str(tmp_path / "none.so"))
+    wait_until(lambda: len(told(tmp_path, "ends")) > 2, "some tasks")
+    claimed = tmp_path / "s.batch" / "shared" / "claimed"
+    names = sorted(path.name for path in claimed.iterdir() if path.is_dir())
+    assert len(names) == 2 and all(name.startswith(("n1.", "n2.")) for name in names), names
+    one = names[0].split(".")[1]
+    slurm.command("scontrol", "requeue", one)
+    slurm.command("scontrol", "update", f"jobid={one}", "StartTime=now", check=False)
+
+    def all_ended():
+        slurm.command("scontrol", "update", f"jobid={one}", "StartTime=now", check=False)
+        return len(told(tmp_path, "ends")) == 12
+    wait_until(all_ended, "all tasks", every=0.5)
+    slurm.wait_until_over(*{name.split(".")[1] for name in names}, job)
+    ends, begins = told(tmp_path, "ends"), told(tmp_path, "begins")
+    assert set(ends) == set(once(12))
+    again = [task for task, count in begins.items() if count > 1]
+    assert len(again) <= 1, "only what ran when the job was requeued"
+    assert status(tmp_path)["tasks"]["succeeded"] == 12
