@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <utility>
 
-#include "base/child.h"
-#include "base/fd.h"
+#include "base/run_program.h"
 #include "base/strings.h"
 #include "batch/identity.h"
 
@@ -25,43 +20,16 @@ bool is_commit(std::string_view text) {
 // What git prints, at least its beginning. kBusy: it took too long; anything else: it is not there, or said no.
 // kNoPermission: it refuses a repository of another user.
 Result<std::string> run_git(std::vector<std::string> arguments, const std::string& directory, Nanos patience) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return tl::unexpected(errno_error("pipe for git"));
-  Fd out(ends[0]), in(ends[1]);
-  HR_TRY(const Fd nothing, open_read("/dev/null"));
-  const Fd complaint(::memfd_create("git says", MFD_CLOEXEC));
-  if (!complaint) return tl::unexpected(errno_error("room for what git says"));
   ChildOptions options;
   // Neither a lock nor a daemon nor a hook of the work tree's: it is looked at, and not touched.
   options.argv = {"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.set_env = {"GIT_OPTIONAL_LOCKS=0", "LC_ALL=C"};
   options.cwd = directory;
-  options.standard_in = nothing.get();
-  options.standard_out = in.get();
-  options.standard_error = complaint.get();
-  options.own_group = true;
-  HR_TRY(Child child, Child::spawn(options));
-  in.reset();
-  std::string text;
-  const Nanos deadline = monotonic_now() + patience;
-  for (;;) {
-    const Nanos left = deadline - monotonic_now();
-    pollfd ready{out.get(), POLLIN, 0};
-    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left / kMillisecond) + 1) == 0)
-      return fail(Errc::kBusy, "git takes too long");
-    char bytes[4096];
-    const ssize_t got = ::read(out.get(), bytes, sizeof bytes);
-    if (got < 0) continue;
-    if (got == 0) break;
-    // The commit comes first, and one changed file says enough; the rest is read so that git ends by itself.
-    if (text.size() < sizeof bytes) text.append(bytes, static_cast<std::size_t>(got));
-  }
-  if (child.wait() == ExitStatus{}) return text;
-  char words[4096];
-  const ssize_t said = ::pread(complaint.get(), words, sizeof words, 0);
-  const std::string_view why(words, static_cast<std::size_t>(std::max<ssize_t>(0, said)));
-  if (why.find("dubious ownership") != std::string_view::npos)
+  constexpr std::size_t kMost = 8192;  // the commit comes first, and one changed file says enough
+  HR_TRY(ProgramAnswer answer, run_program(std::move(options), patience, kMost));
+  if (answer.status == ExitStatus{}) return std::move(answer.out);
+  if (answer.error.find("dubious ownership") != std::string::npos)
     return fail(Errc::kNoPermission, "git refuses it: it is another user's");
   return fail(Errc::kNotFound, "git says no");
 }

@@ -199,6 +199,20 @@ std::vector<WorkerNow> workers_now(const std::string& folder) {
   return workers;
 }
 
+SharedProgress shared_progress(const std::string& folder) {
+  SharedProgress progress;
+  for (std::size_t round = 0; exists(fmt::format("{}/shared/{}", folder, round_folder(round))); ++round)
+    if (const auto lines = lines_of_round(folder, round)) progress.pieces += lines->size();
+  const std::string done = folder + "/shared/done";
+  for (const std::string& name : names_in(done)) {
+    if (!piece_of(name)) continue;
+    ++progress.done;
+    const auto text = read_file(fmt::format("{}/{}", done, name));
+    if (text && text->find("failed") != std::string::npos) ++progress.failed;
+  }
+  return progress;
+}
+
 Result<void> ask_all_to_stop(const std::string& folder) { return touch(folder + "/shared/stop"); }
 
 std::string SharedWork::path(std::string_view below) const { return fmt::format("{}/shared/{}", folder_, below); }
@@ -446,17 +460,11 @@ void SharedWork::leave() {
 
 bool SharedWork::is_to_stop() const { return exists(path("stop")); }
 
-SharedWork::Count SharedWork::count() const {
-  Count count;
-  for (const auto& lines : rounds_) count.pieces += lines.size();
-  for (const std::string& name : names_in(path("done"))) {
-    ++count.done;
-    const auto text = read_file(path("done/" + name));
-    if (text && text->find("failed") != std::string::npos) ++count.failed;
-  }
+std::size_t SharedWork::claimed_by_others() const {
+  std::size_t pieces = 0;
   for (const WorkerNow& other : workers_now(folder_))
-    if (other.name != worker_.name) count.of_others += other.pieces;
-  return count;
+    if (other.name != worker_.name) pieces += other.pieces;
+  return pieces;
 }
 
 }  // namespace headroom::batch

@@ -42,6 +42,10 @@ struct WorkerNow {
 };
 // Those that have claimed something, or were heard of and have not left.
 [[nodiscard]] std::vector<WorkerNow> workers_now(const std::string& folder);
+struct SharedProgress {
+  std::size_t pieces = 0, done = 0, failed = 0;  // failed: of those done, with a task that did not succeed
+};
+[[nodiscard]] SharedProgress shared_progress(const std::string& folder);
 [[nodiscard]] Result<void> ask_all_to_stop(const std::string& folder);
 
 class SharedWork {
@@ -76,11 +80,8 @@ class SharedWork {
   void leave();                                                                      // what is claimed stays
   [[nodiscard]] bool is_to_stop() const;
 
-  struct Count {
-    std::size_t pieces = 0, done = 0, failed = 0;  // failed: of those done, with a task that did not succeed
-    std::size_t of_others = 0;                     // claimed by them
-  };
-  [[nodiscard]] Count count() const;
+  [[nodiscard]] SharedProgress progress() const { return shared_progress(folder_); }
+  [[nodiscard]] std::size_t claimed_by_others() const;  // pieces
 
  private:
   SharedWork(std::string folder, Worker worker) : folder_(std::move(folder)), worker_(std::move(worker)) {}

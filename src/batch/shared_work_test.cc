@@ -81,7 +81,7 @@ TEST_F(SharedWorkTest, EachPieceIsOnesAlone) {
   }
   EXPECT_FALSE(claim(b));
   EXPECT_THAT(*a.mine(), SizeIs(2));
-  EXPECT_EQ(a.count().of_others, 1U);
+  EXPECT_EQ(a.claimed_by_others(), 1U);
   EXPECT_THAT(*shared_tasks(folder_), SizeIs(3));
 }
 
@@ -122,7 +122,7 @@ TEST_F(SharedWorkTest, WhatFailedIsAnotherRoundForWhoeverComesAgain) {
   SharedWork a = open("a", tasks(2), "array 1");
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {"t0"}, .failed = {}}));
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {}, .failed = {"t1"}}));
-  EXPECT_EQ(a.count().failed, 1U);
+  EXPECT_EQ(a.progress().failed, 1U);
   SharedWork late = open("b", tasks(2), "array 1");
   EXPECT_FALSE(claim(late)) << "one that was started together with a";
   SharedWork again = open("c", tasks(3), "array 2");

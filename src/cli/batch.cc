@@ -28,6 +28,7 @@
 #include "cli/batch_ask.h"
 #include "cli/batch_options.h"
 #include "cli/batch_shared.h"
+#include "cli/batch_slurm.h"
 #include "cli/batch_view.h"
 #include "cli/compare_sides.h"
 #include "cli/environment.h"
@@ -135,6 +136,9 @@ Result<int> BatchVerb::run_tasks() {
     HR_TRY(shared_, SharedBatch::prepare(command_, batch_.folder));
     batch_.folder = shared_->worker_folder();
     if (command_.live.output.empty()) command_.live.output = shared_->recording(recording_id_);
+  } else if (batch::is_shared(batch_.folder)) {
+    return fail(Errc::kInvalidInput, fmt::format("the batch in {} is that of several workers", batch_.folder),
+                "--shared makes this one of them; --folder names another batch");
   }
   HR_TRY(batch_.place, batch::take_folder(batch_.folder, command_.batch, say));
   if (!command_.live.quiet)
@@ -449,7 +453,14 @@ int batch_verb(const BatchCommand& command) {
   if (command.batch.per_gpu > 0 && command.batch.no_pack)
     return report_error(
         {.code = Errc::kInvalidInput, .what = "batch: --per-gpu and --no-pack exclude each other", .hint = ""});
+  if (command.on.empty() && (command.jobs > 0 || !command.slurm.empty()))
+    return report_error(
+        {.code = Errc::kInvalidInput, .what = "batch: --jobs and --slurm are for --on slurm", .hint = ""});
   ::mallopt(M_ARENA_MAX, 1);
+  if (!command.on.empty()) {
+    const auto done = batch_on_slurm(command);
+    return done ? *done : report_error(done.error());
+  }
   int code = kExitOk;
   std::optional<BatchVerb::Notice> notice;
   {

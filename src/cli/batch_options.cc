@@ -69,6 +69,17 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
   app.add_option("--worker", o.worker,
                  "with --shared: the name of this worker; default: the machine's, and the job's in Slurm")
       ->type_name("NAME");
+  app.add_option("--on", o.on,
+                 "slurm, or slurm:PARTITION: an array of jobs of Slurm divides the tasks among them (docs/slurm.md)")
+      ->type_name("WHERE");
+  app.add_option("--jobs", o.jobs, "with --on: so many jobs at most, each on one node")->check(CLI::Range(1, 100'000));
+  app.add_option("--slurm", o.slurm, "with --on: options of sbatch, such as '--gpus-per-node=2 --time=4:00:00'")
+      ->type_name("OPTIONS")
+      ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--poll", [&o](const std::string& text) { o.poll = parse_duration(text).value_or(o.poll); })
+      ->check(duration_check())
+      ->group("");
   app.add_option_function<std::string>(
          "--silent", [&o](const std::string& text) { o.silent = parse_duration(text).value_or(o.silent); })
       ->check(duration_check())
@@ -111,7 +122,8 @@ std::vector<std::string> command_words(const BatchCommand& o) {
   const auto flag = [&](std::string_view option, bool given) {
     if (given) words.emplace_back(option);
   };
-  flag("--shared", o.shared), text("--worker", o.worker);
+  flag("--shared", o.shared), text("--worker", o.worker), text("--on", o.on), number("--jobs", o.jobs, 0);
+  for (const auto& options : o.slurm) text("--slurm", options);
   text("--folder", o.batch.folder), text("--command", o.batch.command), flag("--shell", o.batch.shell);
   text("--gpus", o.batch.gpus), number("--slots", o.batch.slots, 0), number("--per-gpu", o.batch.per_gpu, 0);
   flag("--no-pack", o.batch.no_pack), text("--pin", o.batch.pin, "uuid"),

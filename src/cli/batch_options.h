@@ -19,9 +19,13 @@ struct BatchCommand {
   MarksChoice marks;
   Hooks hooks;
   std::vector<std::string> require;
-  bool shared = false;           // several workers, each with a command like this one, have one folder
-  std::string worker;            // the name of this one; "": of the machine and its job of Slurm
-  Nanos silent = 180 * kSecond;  // a worker that was not heard of for so long is over
+  bool shared = false;             // several workers, each with a command like this one, have one folder
+  std::string worker;              // the name of this one; "": of the machine and its job of Slurm
+  Nanos silent = 180 * kSecond;    // a worker that was not heard of for so long is over
+  std::string on;                  // "slurm", "slurm:PARTITION"; "": this machine
+  std::vector<std::string> slurm;  // options of sbatch, several in a text
+  int jobs = 0;                    // of Slurm
+  Nanos poll = 30 * kSecond;       // between looks at them
   bool dry_run = false, json = false, follow = false, no_record = false;
 };
 

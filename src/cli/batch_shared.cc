@@ -120,17 +120,18 @@ void SharedBatch::end() {
 }
 
 std::string SharedBatch::begin_words() const {
-  const auto count = work_->count();
+  const auto progress = work_->progress();
   return fmt::format("worker {} of the batch in {}: {}, {} done\n", worker_.name, visible(folder_),
-                     count_of(count.pieces, "piece"), count.done);
+                     count_of(progress.pieces, "piece"), progress.done);
 }
 
 std::string SharedBatch::end_words() const {
-  const auto count = work_->count();
-  std::string text = fmt::format("Of the batch's {} {} have ended", count_of(count.pieces, "piece"), count.done);
-  if (count.failed > 0) text += fmt::format(", {} with tasks that did not succeed", count.failed);
-  if (count.of_others > 0) text += fmt::format("; other workers have {}", count.of_others);
-  const std::size_t nobodys = count.pieces - std::min(count.pieces, count.done + count.of_others);
+  const auto progress = work_->progress();
+  const std::size_t others = work_->claimed_by_others();
+  std::string text = fmt::format("Of the batch's {} {} have ended", count_of(progress.pieces, "piece"), progress.done);
+  if (progress.failed > 0) text += fmt::format(", {} with tasks that did not succeed", progress.failed);
+  if (others > 0) text += fmt::format("; other workers have {}", others);
+  const std::size_t nobodys = progress.pieces - std::min(progress.pieces, progress.done + others);
   if (nobodys > 0) text += fmt::format("; {} nobody has", nobodys);
   text +=
       fmt::format(".\nheadroom batch table --folder {} has all tasks; headroom fleet {} where the GPUs' time went.\n",
@@ -138,6 +139,6 @@ std::string SharedBatch::end_words() const {
   return text;
 }
 
-bool SharedBatch::any_failed() const { return work_->count().failed > 0; }
+bool SharedBatch::any_failed() const { return work_->progress().failed > 0; }
 
 }  // namespace headroom::cli

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 
 import pytest
 from batch_support import batch_environment, command, end, lines, run, start, wait_until
@@ -118,6 +119,8 @@ def test_what_cannot_be_is_refused_and_nothing_is_lost(tmp_path):
     for verb in (("cancel", "--all"), ("stop", "--now"), ("add", "--", "true", ":::", "9")):
         refused = headroom(tmp_path, "batch", verb[0], "--folder", tmp_path / "s.batch", *verb[1:], check=False)
         assert refused.returncode != 0 and "workers" in refused.stderr, refused.stderr
+    without = end(start(tmp_path, [*command(tmp_path / "s.batch"), "--", "true", ":::", "1"]), 2)
+    assert "that of several workers" in without
     assert status(tmp_path)["tasks"]["succeeded"] == 2
 
 
@@ -154,3 +157,59 @@ def test_an_array_of_slurm_jobs_is_one_batch_and_one_that_is_requeued_goes_on(sl
     again = [task for task, count in begins.items() if count > 1]
     assert len(again) <= 1, "only what ran when the job was requeued"
     assert status(tmp_path)["tasks"]["succeeded"] == 12
+
+
+def on_slurm(slurm, tmp_path, count, *options, sleep="0.3", on="slurm", jobs=2, **extra):
+    """`headroom batch --on slurm` beside the cluster; its jobs have its environment."""
+    words = [HEADROOM, "batch", "--on", on, "--jobs", str(jobs), "--poll", "300ms", "--folder", "s.batch", "--gpus", "none",
+             "--slots", "1", "--grace", "1s", "--no-record", *options, "--", "sh", "-c", TASK % sleep, ":::",
+             *map(str, range(count))]
+    return subprocess.Popen(words, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True, start_new_session=True,
+                            env=slurm.environment(tmp_path, HEADROOM_NVML=str(tmp_path / "none.so"), **extra))
+
+
+def submitted(tmp_path):
+    return [line for line in lines(tmp_path / "s.batch" / "slurm" / "jobs") if line.startswith("submitted")]
+
+
+def test_slurm_is_asked_for_jobs_and_followed_to_their_end(slurm, tmp_path):
+    output = end(on_slurm(slurm, tmp_path, 10, "--slurm", "--time=5 --cpus-per-task=1"), 0)
+    assert told(tmp_path, "ends") == once(10) and len(submitted(tmp_path)) == 1
+    assert "Slurm has 2 jobs as" in output and "of 2 jobs run" in output and "10 of 10 pieces have ended." in output, output
+    assert "fleet" in output
+    again = end(on_slurm(slurm, tmp_path, 10), 0)  # its jobs find nothing left
+    assert told(tmp_path, "begins") == once(10), again
+
+
+def test_a_killed_launcher_is_followed_by_one_that_finds_its_jobs(slurm, tmp_path):
+    first = on_slurm(slurm, tmp_path, 14, sleep="0.5")
+    wait_until(lambda: len(told(tmp_path, "ends")) > 1, "some tasks")
+    first.kill()
+    first.wait()
+    first.stdout.close()
+    output = end(on_slurm(slurm, tmp_path, 14, sleep="0.5"), 0)
+    assert "jobs of an earlier call are there" in output, output
+    assert told(tmp_path, "ends") == told(tmp_path, "begins") == once(14) and len(submitted(tmp_path)) == 1
+    # One that died before it knew the number: Slurm has the jobs by their name.
+    jobs = tmp_path / "s.batch" / "slurm" / "jobs"
+    jobs.write_text(jobs.read_text().splitlines()[0] + "\n")
+    name = jobs.read_text().split()[1]
+    sleeper = slurm.command("sbatch", "--parsable", "-J", name, "-o", "/dev/null", "--wrap", "sleep 2", cwd=tmp_path).stdout.strip()
+    output = end(on_slurm(slurm, tmp_path, 14, sleep="0.5"), 0)
+    assert "jobs of an earlier call are there" in output and not submitted(tmp_path)
+    slurm.wait_until_over(sleeper)
+
+
+def test_what_slurm_does_not_take_is_an_error_and_nothing_is_submitted(slurm, tmp_path):
+    dry = end(on_slurm(slurm, tmp_path, 3, "--dry-run"), 0)
+    assert "Slurm would take them." in dry and "--array=0-1" in dry and "exec" in dry and "--shared" in dry, dry
+    refused = end(on_slurm(slurm, tmp_path, 3, on="slurm:nowhere"), 1)
+    assert "sbatch says: " in refused and "nothing was submitted" in refused, refused
+    assert not submitted(tmp_path)
+    absent = end(on_slurm(slurm, tmp_path, 3, PATH="/nowhere"), 1)
+    assert "sbatch is not here" in absent, absent
+    assert "knows no such place" in end(on_slurm(slurm, tmp_path, 3, on="mars"), 2)
+    assert "--jobs" in end(on_slurm(slurm, tmp_path, 3, jobs=0), 2)
+    alone = headroom(tmp_path, "batch", "--jobs", "2", "--", "true", ":::", "1", check=False)
+    assert alone.returncode == 2 and "are for --on slurm" in alone.stderr
