@@ -227,6 +227,7 @@ Result<SharedWork> SharedWork::open(const std::string& folder, Worker worker, st
   SharedWork work(folder, std::move(worker));
   HR_TRYV(work.make_folders());
   HR_TRYV(work.beat());
+  HR_TRYV(work.read_rounds());
   for (const std::string& before : work.worker_.before) work.take_over(before);
   HR_TRYV(work.divide(tasks));
   return work;
@@ -238,8 +239,8 @@ Result<void> SharedWork::make_folders() {
     HR_TRYV(make_private_folder(below));
   // Whoever comes after everybody was told to stop begins anew.
   const auto asked = written_at(path("stop"));
-  const bool somebody = std::any_of(workers_now(folder_).begin(), workers_now(folder_).end(),
-                                    [](const WorkerNow& one) { return one.heard.has_value(); });
+  const std::vector<WorkerNow> there = workers_now(folder_);
+  const bool somebody = std::any_of(there.begin(), there.end(), [](const auto& one) { return one.heard.has_value(); });
   if (asked && !somebody) (void)::unlink(path("stop").c_str());
   return {};
 }
@@ -247,6 +248,9 @@ Result<void> SharedWork::make_folders() {
 Result<void> SharedWork::read_rounds() {
   for (std::size_t round = rounds_.size(); exists(path(round_folder(round))); ++round) {
     HR_TRY(std::vector<std::string> lines, lines_of_round(folder_, round));
+    for (const std::string& line : lines)
+      if (const auto piece = tasks_of(line))
+        for (const TaskSpec& task : *piece) last_round_[task.name] = round;
     rounds_.push_back(std::move(lines));
     started_by_.push_back(read_file(path(round_folder(round) + "/started_by")).value_or(""));
   }
@@ -336,7 +340,11 @@ Result<SharedWork::Piece> SharedWork::taken(const std::string& name) {
   HR_TRY(piece.tasks, tasks_of_piece(name));
   const auto text = read_file(path(fmt::format("claimed/{}/{}", worker_.name, name)));
   const std::set<std::string> succeeded = ends_in(text.value_or(""), piece.tasks).succeeded;
-  std::erase_if(piece.tasks, [&](const TaskSpec& task) { return succeeded.contains(task.name); });
+  // What has changed since is in a later round.
+  const std::size_t round = piece_of(name)->round;
+  std::erase_if(piece.tasks, [&](const TaskSpec& task) {
+    return succeeded.contains(task.name) || last_round_.at(task.name) > round;
+  });
   for (TaskSpec& task : piece.tasks)
     std::erase_if(task.after, [&](const std::string& one) { return succeeded.contains(one); });
   return piece;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -100,9 +101,10 @@ class SharedWork {
 
   std::string folder_;
   Worker worker_;
-  std::vector<std::vector<std::string>> rounds_;  // of each its lines
-  std::vector<std::string> started_by_;           // of each
-  Nanos next_look_ = 0;                           // for silent ones
+  std::vector<std::vector<std::string>> rounds_;   // of each its lines
+  std::map<std::string, std::size_t> last_round_;  // of each task
+  std::vector<std::string> started_by_;            // of each
+  Nanos next_look_ = 0;                            // for silent ones
 };
 
 }  // namespace headroom::batch

@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TaskSpec task(const std::string& name, std::vector<std::string> after = {}) {
+TaskSpec piece_task(const std::string& name, std::vector<std::string> after = {}) {
   TaskSpec spec;
   spec.name = spec.identity = name;
   spec.group = "g";
@@ -31,13 +31,13 @@ TaskSpec task(const std::string& name, std::vector<std::string> after = {}) {
   return spec;
 }
 
-std::vector<TaskSpec> tasks(int count) {
+std::vector<TaskSpec> piece_tasks(int count) {
   std::vector<TaskSpec> all;
-  for (int i = 0; i < count; ++i) all.push_back(task(fmt::format("t{}", i)));
+  for (int i = 0; i < count; ++i) all.push_back(piece_task(fmt::format("t{}", i)));
   return all;
 }
 
-std::vector<std::string> names(const SharedWork::Piece& piece) {
+std::vector<std::string> names_of(const SharedWork::Piece& piece) {
   std::vector<std::string> all;
   for (const TaskSpec& one : piece.tasks) all.push_back(one.name);
   return all;
@@ -72,12 +72,12 @@ class SharedWorkTest : public ::testing::Test {
 };
 
 TEST_F(SharedWorkTest, EachPieceIsOnesAlone) {
-  SharedWork a = open("a", tasks(3)), b = open("b", tasks(3));
+  SharedWork a = open("a", piece_tasks(3)), b = open("b", piece_tasks(3));
   std::set<std::string> seen;
   for (SharedWork* work : {&a, &b, &a}) {
     const auto piece = claim(*work);
     ASSERT_TRUE(piece);
-    EXPECT_TRUE(seen.insert(names(*piece).front()).second);
+    EXPECT_TRUE(seen.insert(names_of(*piece).front()).second);
   }
   EXPECT_FALSE(claim(b));
   EXPECT_THAT(*a.mine(), SizeIs(2));
@@ -91,14 +91,14 @@ TEST_F(SharedWorkTest, ManyAtOnceDivideAndClaimEveryTaskOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kWorkers; ++i)
     threads.emplace_back([&, i] {
-      auto work =
-          SharedWork::open(folder_, {.name = fmt::format("w{}", i), .before = {}, .started_by = ""}, tasks(kTasks));
+      auto work = SharedWork::open(folder_, {.name = fmt::format("w{}", i), .before = {}, .started_by = ""},
+                                   piece_tasks(kTasks));
       ASSERT_TRUE(work) << work.error().what;
       for (;;) {
         const auto piece = work->claim();
         ASSERT_TRUE(piece) << piece.error().what;
         if (!*piece) return;
-        for (const std::string& name : names(**piece)) got[static_cast<std::size_t>(i)].push_back(name);
+        for (const std::string& name : names_of(**piece)) got[static_cast<std::size_t>(i)].push_back(name);
         const auto ended = work->finish((*piece)->name, {});
         ASSERT_TRUE(ended && *ended);
       }
@@ -112,39 +112,55 @@ TEST_F(SharedWorkTest, ManyAtOnceDivideAndClaimEveryTaskOnce) {
 }
 
 TEST_F(SharedWorkTest, WhatComesAfterAnotherGoesWithIt) {
-  SharedWork work = open("a", {task("one"), task("other"), task("later", {"one"})});
+  SharedWork work = open("a", {piece_task("one"), piece_task("other"), piece_task("later", {"one"})});
   const auto piece = claim(work);
   ASSERT_TRUE(piece);
-  EXPECT_THAT(names(*piece), ElementsAre("one", "later"));
+  EXPECT_THAT(names_of(*piece), ElementsAre("one", "later"));
 }
 
 TEST_F(SharedWorkTest, WhatFailedIsAnotherRoundForWhoeverComesAgain) {
-  SharedWork a = open("a", tasks(2), "array 1");
+  SharedWork a = open("a", piece_tasks(2), "array 1");
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {"t0"}, .failed = {}}));
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {}, .failed = {"t1"}}));
   EXPECT_EQ(a.progress().failed, 1U);
-  SharedWork late = open("b", tasks(2), "array 1");
+  SharedWork late = open("b", piece_tasks(2), "array 1");
   EXPECT_FALSE(claim(late)) << "one that was started together with a";
-  SharedWork again = open("c", tasks(3), "array 2");
+  SharedWork again = open("c", piece_tasks(3), "array 2");
   const auto piece = claim(again);
   ASSERT_TRUE(piece);
-  EXPECT_THAT(names(*piece), ElementsAre("t1"));
-  EXPECT_THAT(names(*claim(again)), ElementsAre("t2")) << "and what is new";
+  EXPECT_THAT(names_of(*piece), ElementsAre("t1"));
+  EXPECT_THAT(names_of(*claim(again)), ElementsAre("t2")) << "and what is new";
   EXPECT_FALSE(claim(again));
 }
 
+TEST_F(SharedWorkTest, WhatHasChangedRunsAsItIsNowAndOnce) {
+  SharedWork a = open("a", piece_tasks(2));
+  std::vector<TaskSpec> changed = piece_tasks(2);
+  changed[1].identity = "another";
+  changed[1].argv = {"false"};
+  SharedWork b = open("b", changed);
+  const auto first = claim(a), second = claim(a), third = claim(a);
+  ASSERT_TRUE(first && second && third);
+  EXPECT_THAT(names_of(*first), ElementsAre("t0"));
+  EXPECT_THAT(second->tasks, IsEmpty());
+  ASSERT_THAT(names_of(*third), ElementsAre("t1"));
+  EXPECT_THAT(third->tasks.front().argv, ElementsAre("false"));
+  EXPECT_FALSE(claim(b));
+}
+
 TEST_F(SharedWorkTest, WhatAWorkerGivesBackKeepsWhatSucceeded) {
-  SharedWork a = open("a", {task("one"), task("later", {"one"})}), b = open("b", {task("one"), task("later", {"one"})});
+  SharedWork a = open("a", {piece_task("one"), piece_task("later", {"one"})}),
+             b = open("b", {piece_task("one"), piece_task("later", {"one"})});
   const auto piece = claim(a);
   ASSERT_TRUE(a.give_back(piece->name, {.succeeded = {"one"}, .failed = {}}));
   const auto taken = claim(b);
   ASSERT_TRUE(taken);
-  EXPECT_THAT(names(*taken), ElementsAre("later"));
+  EXPECT_THAT(names_of(*taken), ElementsAre("later"));
   EXPECT_THAT(taken->tasks.front().after, IsEmpty()) << "nobody has to wait for what succeeded elsewhere";
 }
 
 TEST_F(SharedWorkTest, OfASilentWorkerItsPiecesAreTakenWithoutWhatSucceeded) {
-  SharedWork a = open("a", tasks(2));
+  SharedWork a = open("a", piece_tasks(2));
   const auto first = claim(a), second = claim(a);
   ASSERT_TRUE(first && second);
   const std::string own = folder_of_worker(folder_, "a");
@@ -158,46 +174,46 @@ TEST_F(SharedWorkTest, OfASilentWorkerItsPiecesAreTakenWithoutWhatSucceeded) {
     (*journal)->note_task(known->front().key, TaskState::kSucceeded, "");
     ASSERT_TRUE((*journal)->commit());
   }
-  SharedWork b = open("b", tasks(2));
+  SharedWork b = open("b", piece_tasks(2));
   EXPECT_FALSE(claim(b)) << "a is at work";
-  SharedWork c = open("c", tasks(2));
+  SharedWork c = open("c", piece_tasks(2));
   silence("a");
   const auto taken = claim(c), other = claim(c);
   ASSERT_TRUE(taken && other);
   EXPECT_THAT(*taken, ::testing::Field(&SharedWork::Piece::tasks, IsEmpty()));
-  EXPECT_THAT(names(*other), ElementsAre("t1"));
+  EXPECT_THAT(names_of(*other), ElementsAre("t1"));
   // It was not dead after all: what it ends now, another has as well.
   ASSERT_TRUE(*c.finish(other->name, {.succeeded = {"t1"}, .failed = {}}));
   EXPECT_FALSE(a.finish(second->name, {.succeeded = {"t1"}, .failed = {}}).value_or(false));
 }
 
 TEST_F(SharedWorkTest, ARequeuedJobTakesWhatItHadAtOnce) {
-  SharedWork before = open("n1.7", tasks(1));
+  SharedWork before = open("n1.7", piece_tasks(1));
   ASSERT_TRUE(claim(before));
-  auto after = SharedWork::open(folder_, {.name = "n2.7.r1", .before = {"n1.7"}, .started_by = ""}, tasks(1));
+  auto after = SharedWork::open(folder_, {.name = "n2.7.r1", .before = {"n1.7"}, .started_by = ""}, piece_tasks(1));
   ASSERT_TRUE(after);
   EXPECT_TRUE(claim(*after));
 }
 
 TEST_F(SharedWorkTest, StopIsForThoseWhoAreThere) {
-  SharedWork a = open("a", tasks(1));
+  SharedWork a = open("a", piece_tasks(1));
   EXPECT_FALSE(a.is_to_stop());
   ASSERT_TRUE(ask_all_to_stop(folder_));
   EXPECT_TRUE(a.is_to_stop());
-  EXPECT_TRUE(open("b", tasks(1)).is_to_stop()) << "somebody is still there";
+  EXPECT_TRUE(open("b", piece_tasks(1)).is_to_stop()) << "somebody is still there";
   a.leave();
   fs::remove(folder_ + "/shared/alive/b");
-  EXPECT_FALSE(open("c", tasks(1)).is_to_stop());
+  EXPECT_FALSE(open("c", piece_tasks(1)).is_to_stop());
 }
 
 TEST_F(SharedWorkTest, NamesFromOutsideAreNoPaths) {
   for (const char* name : {"", "..", ".a", "a/b", "-a", "a b", "ä"}) EXPECT_FALSE(is_worker_name(name)) << name;
   EXPECT_TRUE(is_worker_name("n1.4711.r1"));
-  EXPECT_FALSE(SharedWork::open(folder_, {.name = "../x", .before = {}, .started_by = ""}, tasks(1)));
+  EXPECT_FALSE(SharedWork::open(folder_, {.name = "../x", .before = {}, .started_by = ""}, piece_tasks(1)));
 }
 
 TEST_F(SharedWorkTest, FilesOfOthersInItsFoldersAreNoPieces) {
-  SharedWork a = open("a", tasks(1));
+  SharedWork a = open("a", piece_tasks(1));
   ASSERT_TRUE(write_file(folder_ + "/shared/round-0/todo/readme", "x"));
   ASSERT_TRUE(write_file(folder_ + "/shared/done/0-999999", "failed 3\n"));
   EXPECT_TRUE(claim(a));

@@ -112,16 +112,23 @@ std::vector<SlurmRecord> parse_records(std::string_view text) {
     if (!number) continue;
     if (words[0] == "intends")
       records.push_back({.name = std::string(words[1]), .intended_seconds = *number, .id = {}});
-    if (words[0] != "submitted") continue;
+    if (words[0] != "submitted" && words[0] != "refused") continue;
     const auto known =
         std::find_if(records.rbegin(), records.rend(), [&](const auto& one) { return one.name == words[1]; });
-    if (known != records.rend()) known->id = *number;
+    if (known == records.rend()) continue;
+    if (words[0] == "refused")
+      known->refused = true;
+    else
+      known->id = *number;
   }
   return records;
 }
 
 std::string intended_line(std::string_view name, std::int64_t at_seconds) {
   return fmt::format("intends {} {}\n", name, at_seconds);
+}
+std::string refused_line(std::string_view name, std::int64_t at_seconds) {
+  return fmt::format("refused {} {}\n", name, at_seconds);
 }
 std::string submitted_line(std::string_view name, std::int64_t id) {
   return fmt::format("submitted {} {}\n", name, id);

@@ -51,9 +51,11 @@ struct SlurmRecord {
   std::string name;
   std::int64_t intended_seconds = 0;  // Unix time
   std::optional<std::int64_t> id;
+  bool refused = false;  // Slurm said no
 };
 [[nodiscard]] std::vector<SlurmRecord> parse_records(std::string_view text);
 [[nodiscard]] std::string intended_line(std::string_view name, std::int64_t at_seconds);
 [[nodiscard]] std::string submitted_line(std::string_view name, std::int64_t id);
+[[nodiscard]] std::string refused_line(std::string_view name, std::int64_t at_seconds);
 
 }  // namespace headroom::batch

@@ -65,6 +65,8 @@ TEST(SlurmJobs, WhatWasIntendedIsKnownBeforeItsNumberIs) {
   EXPECT_EQ(records[0].id, 7);
   EXPECT_FALSE(records[1].id);
   EXPECT_EQ(records[1].intended_seconds, 200);
+  EXPECT_FALSE(records[1].refused);
+  EXPECT_TRUE(parse_records(text.substr(0, text.size() - 5) + refused_line("hr-1-g1", 201))[1].refused);
 }
 
 TEST(SlurmJobs, WhatAProgramSaysNoWith) {

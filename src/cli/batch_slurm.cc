@@ -141,9 +141,9 @@ Result<std::vector<batch::SlurmElement>> SlurmBatch::elements() const {
 // and noting the number.
 Result<void> SlurmBatch::settle() {
   records_ = batch::parse_records(read_file(path("jobs")).value_or(""));
-  if (!records_.empty()) {
+  if (!records_.empty() && !records_.back().refused) {
     order_.name = records_.back().name;
-    for (;;) {
+    for (bool told = false;;) {
       HR_TRY(const auto there, elements());
       if (!there.empty()) {
         say(fmt::format("jobs of an earlier call are there: {}", batch::slurm_words(there)), "");
@@ -151,7 +151,8 @@ Result<void> SlurmBatch::settle() {
       }
       const Nanos age = realtime_now() - records_.back().intended_seconds * kSecond;
       if (records_.back().id || age < 0 || age > kLost) break;
-      say("an earlier call died while it submitted; waiting whether Slurm has its jobs", "");
+      if (!std::exchange(told, true))
+        say("an earlier call died while it submitted; waiting whether Slurm has its jobs", "");
       if (!pause(5 * kSecond)) return fail(Errc::kIo, "interrupted");
     }
   }
@@ -163,7 +164,11 @@ Result<void> SlurmBatch::submit() {
   HR_TRYV(note(batch::intended_line(order_.name, realtime_now() / kSecond)));
   auto said = batch::ask_slurm(batch::sbatch_words(order_));
   if (!said) {
-    said.error().hint = "nothing was submitted; --dry-run shows what Slurm is asked for";
+    // One that gave no answer may have taken them all the same.
+    if (said.error().code == Errc::kIo) HR_TRYV(note(batch::refused_line(order_.name, realtime_now() / kSecond)));
+    said.error().hint = said.error().code == Errc::kIo
+                            ? "nothing was submitted; --dry-run shows what Slurm is asked for"
+                            : "it may have taken the jobs: the same command looks for them";
     return tl::unexpected(said.error());
   }
   const auto id = batch::submitted_id(*said);

@@ -23,6 +23,9 @@ class BoxWatch {
     bool keep = false;
     std::optional<std::int64_t> pid;   // the job's; absent: what is on the GPUs
     std::function<bool(Nanos)> pause;  // waits so long; false: it is over
+    // So much from before what is shown stays in memory: all that looks for what stands want, and what the begin of the
+    // window may rest on. The rest lies in the file.
+    Nanos kept = 600 * kSecond;
   };
   // Begins the first recording; returns once the driver has answered. An error: why there is nothing to look at.
   [[nodiscard]] static Result<std::unique_ptr<BoxWatch>> start(const Options& options);
@@ -43,6 +46,7 @@ class BoxWatch {
   void shows_next();                         // those before it end
   [[nodiscard]] bool has_found_job() const;  // that is not shown yet
   [[nodiscard]] bool pause(Nanos time) const { return options_.pause(time); }
+  [[nodiscard]] Nanos kept() const { return options_.kept; }
   [[nodiscard]] bool was_asked_for() const { return options_.keep || options_.pid; }
   [[nodiscard]] bool owns(const std::string& path) const;
   // Why nothing is recorded any more; "".

@@ -34,7 +34,7 @@ struct TopOptions {
   bool once = false, json = false, readonly = false, keep = false;
   std::optional<std::int64_t> pid;
   std::optional<std::size_t> width, height;
-  std::string at, window = "60s", filter;
+  std::string at, window = "60s", filter, kept = "10m";
   std::optional<int> gpu;  // its index
 };
 
@@ -237,8 +237,12 @@ Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions
     }
     return WatchedRecording::open(path == path_of_recording("last").value_or("") ? "last" : path, import);
   }
-  auto box = WatchedRecording::open_box(
-      {.keep = options.keep, .pid = options.pid, .pause = [&](Nanos time) { return patience.pause(time); }}, import);
+  HR_TRY(const Nanos kept, parse_duration(options.kept));
+  auto box = WatchedRecording::open_box({.keep = options.keep,
+                                         .pid = options.pid,
+                                         .pause = [&](Nanos time) { return patience.pause(time); },
+                                         .kept = kept},
+                                        import);
   if (box || box_wanted || patience.over()) return box;
   auto last = WatchedRecording::open("last", import);
   if (!last) return box;
@@ -319,6 +323,7 @@ Action declare_top(VerbInput input) {
   app.add_option("-p,--pid", options->pid, "of this machine: explain this process and all that it starts")
       ->type_name("PID");
   app.add_flag("--keep", options->keep, "of this machine: keep what is recorded meanwhile, as record does");
+  app.add_option("--kept", options->kept)->check(duration_check())->group("");  // nobody who tests waits ten minutes
   app.add_flag("--readonly", options->readonly, "send no signals, whatever key is pressed");
   app.add_option("--width", options->width, "columns of the text (default: the terminal's)")
       ->check(CLI::Range(screen::kSmallest.columns, screen::kLargest.columns))

@@ -24,10 +24,7 @@ namespace {
 constexpr Nanos kEvery = 1 * kSecond;
 // Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
 constexpr Nanos kCostParts = 50;
-constexpr Nanos kFindingsCostParts = 200;  // likewise, of looks for what stands
-// Of this machine so much from before the window stays in memory: all that looks for what stands want, and what the
-// window's begin may rest on. The rest lies in the file.
-constexpr Nanos kKept = 600 * kSecond;
+constexpr Nanos kFindingsCostParts = 200;      // likewise, of looks for what stands
 constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
 
@@ -155,8 +152,8 @@ void WatchedRecording::keep_what_is_shown(Nanos from) {
   if (from < kept_from) {
     growing_->remember();
     (void)growing_->read_on();  // on an error what is kept stays, and look_again() says why
-  } else if (from - kept_from > kKept + kKept / 4) {
-    growing_->forget_before(from - kKept);
+  } else if (from - kept_from > box_->kept() + box_->kept() / 4) {
+    growing_->forget_before(from - box_->kept());
   }
 }
 

@@ -545,6 +545,21 @@ def test_a_job_that_comes_onto_the_gpus_is_followed_and_so_is_a_recording(tmp_pa
         assert len(list((tmp_path / "state").glob("headroom/*.hrec"))) == 1, "nothing of the machine is kept"
 
 
+def test_what_is_no_longer_in_memory_is_read_again_when_somebody_goes_back_to_it(tmp_path):
+    command = beside_a_job("sh", "-c", f"{HEADROOM} top --pid $(cat job) --kept 2s --window 3s")
+    with OnTerminal(tmp_path, command=command, columns=120) as top:
+        top.until(lambda text: int((re.search(r"live: \S+ s to (\d+)", text) or "00")[1]) >= 12, "twelve seconds")
+        text = top.text()
+        assert "computing" in text and re.search(r"live: \S+ s to (\S+) s of \1 s", text), text
+        top.press("b")
+        top.until(lambda text: re.search(r"live, paused: 0 s to [34]\.?\d* s of 1\d", text), "the begin")
+        assert "computing" in top.text()
+        top.press("e")
+        top.until(lambda text: re.search(r"live: (9|1\d)\S* s to ", text), "the end")
+        top.press("q")
+        assert top.ends() == 0
+
+
 def test_what_is_kept_of_this_machine_is_a_recording(tmp_path):
     done = subprocess.run(beside_a_job("sh", "-c", f"{HEADROOM} top --keep --pid $(cat job) --once --width 150"),
                           env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
