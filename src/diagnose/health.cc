@@ -231,7 +231,7 @@ HealthCheck clocks(const Analysis& a) {
     const ClockLimits& clocks = a.clocks[device];
     recorded |= clocks.recorded;
     known |= clocks.recorded && (clocks.looks > 0 || clocks.counted);
-    low |= clocks_lost(a, device).has_value();
+    low |= clocks_lost(a, device).has_value() || limit_of_unknown_cost(a, device);
   }
   if (!known && !low)
     return {

@@ -165,6 +165,24 @@ TEST(LogClocks, AClockFarBelowTheMaximumIsFoundWithoutReasonsAndBesideThem) {
   EXPECT_THAT(find(cap, Cause::kThrottling)->title, HasSubstr("(power cap)"));
 }
 
+TEST(LogClocks, ALimitIsToldWhereNoHighestClockTellsWhatItCosts) {
+  const auto log = [](std::int64_t reasons) {
+    Recording recording = log_of_gpus({[](double) { return working(0.98); }}, 300);
+    Track& track = recording.tracks[0];
+    for (const auto& [metric, value] :
+         {std::pair{Metric::kSmClock, 1200.0}, std::pair{Metric::kEventReasons, static_cast<double>(reasons)}})
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    return explain(recording);
+  };
+  const Explanation hot = log(kReasonSwThermal);
+  const Finding* finding = find(hot, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << hot.headline;
+  EXPECT_THAT(finding->title, HasSubstr("runs under a limit of its clocks (thermal (driver))"));
+  EXPECT_EQ(find(hot, Cause::kHealthy), nullptr);
+  EXPECT_THAT(everything(hot), Not(HasSubstr("no lasting limit")));
+  EXPECT_EQ(find(log(kReasonSwPowerCap), Cause::kThrottling), nullptr) << "a busy board draws what it may";
+}
+
 TEST(LogClocks, ALogOfAnotherMakersGpuIsNotToldToAskNvidiaSmi) {
   for (const bool power_alone : {true, false}) {
     Recording recording = log_of_gpus({[=](double) {

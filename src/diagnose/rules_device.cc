@@ -82,6 +82,13 @@ std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
   return persistent >= a.limits[Threshold::kThrottlePersistent] ? std::optional(lost) : std::nullopt;
 }
 
+bool limit_of_unknown_cost(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.clocks[device];
+  const double persistent = a.limits[Threshold::kThrottlePersistent] * static_cast<double>(clocks.kernels);
+  return !clocks.times.empty() && (!clocks.limited_clock_mhz || !full_clock_of(a, device)) &&
+         (clocks.reasons & ~kReasonSwPowerCap) != 0 && static_cast<double>(clocks.limited_kernels) >= persistent;
+}
+
 std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
   const auto lost = clocks_limited(a, device);
   // Heat is no usual limit, as a cap of power is: what it costs counts as any other loss does.
@@ -196,9 +203,37 @@ void gains_of_clocks(const Analysis& a, std::size_t device, Finding& finding) {
 
 }  // namespace
 
+namespace {
+
+// The driver names a limit most of the time, and no highest clock tells what that costs.
+Finding limited_by_so_much(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.clocks[device];
+  Finding finding;
+  finding.cause = Cause::kThrottling;
+  finding.tiers = "N";
+  finding.confidence = Confidence::kMedium;
+  finding.title =
+      fmt::format("{} runs under a limit of its clocks ({})", a.device_name(device), reason_words(clocks.reasons));
+  finding.evidence.push_back(
+      fmt::format("the driver named it for {} of {} with kernels; by how much the clocks are "
+                  "lower is not known: no highest clock was recorded",
+                  human_duration(clocks.limited_kernels), human_duration(clocks.kernels)));
+  if (clocks.limited_clock_mhz)
+    finding.evidence.push_back(fmt::format("SM clock {:.0f} MHz then", *clocks.limited_clock_mhz));
+  if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
+    finding.evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
+  finding.would_overturn = "the highest clock of this GPU (clocks.max.sm): near it, the limit costs little";
+  finding.advice = clock_advice(a, device, finding);
+  finding.bound = "unknown: the full clock was not recorded";
+  return finding;
+}
+
+}  // namespace
+
 std::vector<Finding> throttling(const Analysis& a) {
   std::vector<Finding> findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (limit_of_unknown_cost(a, device)) findings.push_back(limited_by_so_much(a, device));
     const auto lost = clocks_lost(a, device);
     if (!lost) continue;
     const ClockLimits& clocks = a.clocks[device];
