@@ -223,11 +223,13 @@ def test_each_next_command_runs_on_the_log_that_it_was_said_of(headroom, tmp_pat
         assert refused.returncode == 2
         assert option in refused.stderr.replace("\n", " "), refused.stderr
         words += option.split()
-    for more in ([], ["--full"]):
-        done = headroom(*words, *more)
+    asked = [words, [*words, "--full"]] + ([] if option else [["plan", name]])  # plan takes no such options
+    for arguments in asked:
+        done = headroom(*arguments)
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
-        first = next(i for i, line in enumerate(lines) if line.startswith("Next: "))
+        first = next((i for i, line in enumerate(lines) if line.startswith("Next: ")), len(lines))
+        assert first < len(lines) or arguments[0] == "plan", done.stdout  # which has none where nothing is to be done
         commands = [line.removeprefix("Next:").strip() for line in lines[first:]]
         assert all(command.startswith("headroom ") for command in commands), commands
         for command in commands:
