@@ -523,7 +523,9 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     const Track& track = track_of(recording, a.devices[i].source);
     a.stats.push_back({i, device_stats(recording, a.devices[i].source, readings, limits)});
-    a.clocks.push_back(clock_limits(track, a.devices[i].slices, readings, limits));
+    a.clocks.push_back(
+        clock_limits(track, a.devices[i].slices, readings, limits, a.devices[i].device.sm_clock_max_mhz));
+    a.held.push_back(held_memory(track, readings, recording.meta.interval));
     stalls.push_back(find_stalls(track, readings, limits));
     a.stalls.push_back(lasting_stall(stalls.back(), a.devices[i].slices, limits));
     a.quiet_ends.push_back(find_quiet_end(track, a.devices[i].slices, readings, limits));
@@ -549,6 +551,10 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     if (const auto at = last_seen(a.job, stacks, process.source)) a.last_seen[process.source] = *at;
   a.tenants = tenants_of(recording, a);
   a.idle_peer = idle_peers(a);
+  std::vector<const Track*> at_work;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (!a.idle_peer[device]) at_work.push_back(&track_of(recording, a.devices[device].source));
+  a.common_lows = common_lows(at_work, readings, recording.meta.interval);
   if (!a.job.batch.present) a.waits_in_kernels = waits_in_kernels(stalls, a.devices, a.idle_peer, limits);
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     a.of_others.push_back(a.idle_peer[device] && a.job.has_contexts &&

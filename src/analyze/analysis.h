@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "analyze/clocks.h"
+#include "analyze/common_lows.h"
 #include "analyze/gpu_works.h"
+#include "analyze/held_memory.h"
 #include "analyze/host_summary.h"
 #include "analyze/job.h"
 #include "analyze/ledger.h"
@@ -116,10 +118,12 @@ struct Analysis {
   std::vector<std::optional<DeviceProfile>> profiles;  // by position in `devices`; absent: no profiler looked
   std::vector<RankPace> ranks;                         // the slowest first; empty: fewer than three count steps
   std::vector<bool> idle_peer;                         // by position in `devices`: it did nothing while another worked
-  std::vector<bool> of_others;      // of those: kernels of other programs ran there, and no process of the job ever was
-  std::vector<bool> unreported;     // by position in `devices`: it has readings, and never one of its utilisation
-  std::vector<Nanos> busy_error;    // by position in `devices`: its busy time may be so much less or more
-  std::vector<MachineGpu> machine;  // in order of index
+  std::vector<bool> of_others;   // of those: kernels of other programs ran there, and no process of the job ever was
+  std::vector<bool> unreported;  // by position in `devices`: it has readings, and never one of its utilisation
+  std::vector<std::optional<HeldMemory>> held;  // by position in `devices`
+  std::optional<CommonLows> common_lows;        // of the devices that worked
+  std::vector<Nanos> busy_error;                // by position in `devices`: its busy time may be so much less or more
+  std::vector<MachineGpu> machine;              // in order of index
   std::vector<RecordedProcess> processes;
   // Of a process the last row or Python stack, where there is one: when it was found gone it may have been so since
   // then.

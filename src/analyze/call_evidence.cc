@@ -17,8 +17,12 @@ void put(std::vector<HostShare>& shares, Nanos length, const HostClaim& claim) {
     shares.push_back({length, claim});
 }
 
-// PyTorch names what its loader does so: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__".
-bool loads(std::string_view op) { return op.starts_with("enumerate(DataLoader)"); }
+// PyTorch names what its loader does so: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"; TensorFlow's
+// tf.data "IteratorGetNext" and, of its stages, "Iterator::Prefetch".
+bool loads(std::string_view op) {
+  return op.starts_with("enumerate(DataLoader)") || op.find("IteratorGetNext") != std::string_view::npos ||
+         op.starts_with("Iterator::") || op.starts_with("OptionalGetNext") || op.starts_with("OneShotIterator");
+}
 
 // Their innermost function, as the families tell what it is. No CUDA call is open: it neither synchronises nor copies.
 std::optional<stacks::StackKind> kind_of(const std::vector<std::string_view>& names, const stacks::Families& families) {
@@ -45,7 +49,7 @@ ProfiledCalls::Call ProfiledCalls::call_of(const std::vector<std::string_view>& 
   }
   call.account = Account::kHostCode;
   for (const std::string_view name : names) {
-    if (loads(name)) call.account = Account::kInput;
+    if (loads(name)) call.account = Account::kInput, call.loads = true;
     if (waits_for_device(name)) call.account = Account::kSync, call.where = name;
     if (allocates(name)) call.where = name;  // whichever operator asked for it
     if (call.where.empty()) call.where = name;
@@ -75,6 +79,8 @@ void ProfiledCalls::add_thread(const Recording& recording, SourceId source) {
   if (parent == kNoSource) return;
   Process& process = processes_[parent];
   const std::vector<ListRow>& rows = recording.tracks[static_cast<std::size_t>(source)].lists;
+  if (std::any_of(rows.begin(), rows.end(), [&](const ListRow& row) { return call_of(row).loads; }))
+    process.loaders.push_back(&rows);
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (call_of(rows[i]).launches)
       process.launches.push_back(
@@ -109,9 +115,27 @@ void ProfiledCalls::claim(const IdleStretch& stretch, std::vector<HostShare>& pa
   }
 }
 
+// A trace without launches tells nothing but that a thread asked for input.
+void ProfiledCalls::input_alone(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const {
+  while (begin < end) {
+    const Call* input = nullptr;
+    Nanos stop = end;
+    for (const auto* rows : process.loaders) {
+      const auto row =
+          std::upper_bound(rows->begin(), rows->end(), begin, [](Nanos at, const ListRow& r) { return at < r.at; });
+      if (row != rows->end()) stop = std::min(stop, row->at);
+      if (row != rows->begin() && call_of(*std::prev(row)).loads) input = &call_of(*std::prev(row));
+    }
+    put(shares, stop - begin,
+        input ? HostClaim{Account::kInput, Confidence::kMedium, "C", input->where}
+              : HostClaim{Account::kUnexplained, Confidence::kLow, "C", {}});
+    begin = stop;
+  }
+}
+
 // Nothing ran on the device and nothing was launched to it.
 void ProfiledCalls::host(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const {
-  if (process.launches.empty()) return put(shares, end - begin, {Account::kUnexplained, Confidence::kLow, "C", {}});
+  if (process.launches.empty()) return input_alone(process, begin, end, shares);
   while (begin < end) {
     const auto next = std::upper_bound(process.launches.begin(), process.launches.end(), begin,
                                        [](Nanos at, const Launch& launch) { return at < launch.begin; });

@@ -28,7 +28,7 @@ class ProfiledCalls final : public Evidence {
  private:
   struct Call {  // what a list of operator and call, or of Python functions, says of the thread that is in them
     Account account = Account::kUnexplained;  // of time in which the device waits for it
-    bool launches = false;
+    bool launches = false, loads = false;
     bool in_python = false;  // in functions, and in none that launch
     std::string where;       // the operator, or the call where it is in none, or waits; or a function
   };
@@ -37,7 +37,7 @@ class ProfiledCalls final : public Evidence {
     std::size_t thread = 0;
   };
   struct Process {
-    std::vector<const std::vector<ListRow>*> threads;
+    std::vector<const std::vector<ListRow>*> threads, loaders;
     std::vector<Launch> launches;  // in order of begin
   };
   [[nodiscard]] static Call call_of(const std::vector<std::string_view>& names, const stacks::Families& families);
@@ -46,6 +46,7 @@ class ProfiledCalls final : public Evidence {
     return row.list < calls_.size() ? calls_[row.list] : kNothing;
   }
   void add_thread(const Recording& recording, SourceId source);
+  void input_alone(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const;
   void host(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const;
 
   std::vector<Call> calls_;  // by list

@@ -79,6 +79,7 @@ void by_looks(ClockLimits& sum, const Track& track, Slices slices, const Window&
     if (!window.holds(track.at[row]) || !util->has(row) || util->values[row] < running) continue;
     ++sum.looks;
     const std::int64_t named = reasons->values[row] & kLimits;
+    if ((reasons->values[row] & kReasonApplicationClocks) != 0) sum.clocks_set = true;
     if (named != 0) ++sum.limited;
     if (sum.counted) continue;
     sum.reasons |= named;
@@ -129,9 +130,28 @@ void by_heat(ClockLimits& sum, const Track& track, Slices slices, const Window& 
   if (!sum.times.empty()) sum.clock_before_mhz = before, sum.hot = true;
 }
 
+// Rows under load that are `low` without a break for as long as no exchange between GPUs takes.
+template <class Low>
+ClockLimits lasting_where(const Track& track, const std::vector<std::size_t>& rows, Slices slices, const Window& window,
+                          const Thresholds& limits, const Low& low) {
+  ClockLimits found;
+  for (std::size_t i = 0, next = 0; i < rows.size(); i = std::max(next, i + 1)) {
+    for (next = i; next < rows.size() && low(rows[next]) && rows[next] == rows[i] + (next - i);) ++next;
+    const bool lasts =
+        next > i && track.at[rows[next - 1]] - track.at[rows[i]] >= limits.time(Threshold::kStallShortest);
+    for (std::size_t j = i; j < std::max(next, i + 1); ++j) {
+      if (rows[j] == 0) continue;
+      const Window time{std::max(track.at[rows[j] - 1], window.begin), track.at[rows[j]]};
+      add(found, slices, time, lasts ? time.length() : 0);
+    }
+  }
+  return found;
+}
+
 // A log with clocks and power and no reasons. Clocks alone may have been set, or fall where more power is drawn;
 // kernels that only wait touch no memory.
-void by_fall(ClockLimits& sum, const Track& track, Slices slices, const Window& window, const Thresholds& limits) {
+void by_fall(ClockLimits& sum, const Track& track, const Slices& slices, const Window& window,
+             const Thresholds& limits) {
   constexpr double kFar = 2.0 / 3;  // of the clock, and of the power at that clock
   const Column *clock = track.find(Metric::kSmClock), *power = track.find(Metric::kPower);
   const Column* memory = track.find(Metric::kMemoryUtil);
@@ -147,20 +167,27 @@ void by_fall(ClockLimits& sum, const Track& track, Slices slices, const Window& 
                        to_unit(Metric::kMemoryUtil, memory->values[row]) > limits[Threshold::kStallMemory];
     return works && slow(row) && static_cast<double>(power->values[row]) * fast < kFar * drawn;
   };
-  ClockLimits found;
-  for (std::size_t i = 0, next = 0; i < rows.size(); i = std::max(next, i + 1)) {
-    for (next = i; next < rows.size() && weak(rows[next]) && rows[next] == rows[i] + (next - i);) ++next;
-    const bool lasts =
-        next > i && track.at[rows[next - 1]] - track.at[rows[i]] >= limits.time(Threshold::kStallShortest);
-    for (std::size_t j = i; j < std::max(next, i + 1); ++j) {
-      if (rows[j] == 0) continue;
-      const Window time{std::max(track.at[rows[j] - 1], window.begin), track.at[rows[j]]};
-      add(found, slices, time, lasts ? time.length() : 0);
-    }
-  }
+  ClockLimits found = lasting_where(track, rows, slices, window, limits, weak);
   if (found.times.empty()) return;
   found.clock_before_mhz = before;
   sum = std::move(found);
+}
+
+// A log that has the highest clock. Boards stay within a fifth of one that they never reach.
+void by_maximum(ClockLimits& sum, const Track& track, const Slices& slices, const Window& window,
+                const Thresholds& limits, double maximum) {
+  constexpr double kFar = 0.75;  // of it
+  const Column *clock = track.find(Metric::kSmClock), *reasons = track.find(Metric::kEventReasons);
+  const auto rows = rows_under_load(track, window, limits[Threshold::kFullBusy], {clock});
+  const auto low = [&](std::size_t row) {
+    const bool idle = reasons && reasons->has(row) && (reasons->values[row] & kReasonGpuIdle) != 0;  // at that instant
+    return !idle && static_cast<double>(clock->values[row]) < kFar * maximum;
+  };
+  ClockLimits found = lasting_where(track, rows, slices, window, limits, low);
+  if (found.times.empty()) return;
+  sum.times = std::move(found.times);
+  sum.limited_kernels = found.limited_kernels, sum.kernels = found.kernels;
+  sum.below_maximum = true;
 }
 
 // Utilisation is of the last second, clocks are of the instant: a reading at the end of the kernels shows the clock of
@@ -195,7 +222,7 @@ void count_idle(ClockLimits& sum, const Track& track, const Window& window) {
 }  // namespace
 
 ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, const Window& window,
-                         const Thresholds& limits) {
+                         const Thresholds& limits, std::optional<std::int64_t> maximum_mhz) {
   ClockLimits sum;
   by_counters(sum, track, Slices(slices), window);
   by_looks(sum, track, Slices(slices), window, limits);
@@ -203,6 +230,8 @@ ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, c
   sum.recorded = sum.counted || track.find(Metric::kEventReasons) != nullptr;
   if (!sum.recorded) by_heat(sum, track, Slices(slices), window, limits);
   if (!sum.recorded && !sum.clock_before_mhz) by_fall(sum, track, Slices(slices), window, limits);
+  if (sum.times.empty() && maximum_mhz.value_or(0) > 0)
+    by_maximum(sum, track, Slices(slices), window, limits, static_cast<double>(*maximum_mhz));
   sum.limited_clock_mhz = mean_then(sum, track, Metric::kSmClock, limits);
   sum.limited_watts = mean_then(sum, track, Metric::kPower, limits);
   return sum;

@@ -25,7 +25,9 @@ struct ClockLimits {
   std::int64_t reasons = 0;             // all such reasons, kReason… of model/metric.h
   // Nobody read reasons, and clocks were lower at times: the clock that it had else, with kernels running.
   std::optional<double> clock_before_mhz;
-  bool hot = false;  // at those times
+  bool hot = false;            // at those times
+  bool below_maximum = false;  // no limit explains the clock then, which is far below the highest that the device has
+  bool clocks_set = false;     // the driver named clocks that somebody set
   // Means in the limited time, of readings with kernels running.
   std::optional<double> limited_clock_mhz, limited_watts;
   std::vector<LimitedTime> times;          // in order
@@ -35,8 +37,9 @@ struct ClockLimits {
 // By the driver's counters of time under a limit where they were read, else by looks at the reasons, each of which
 // speaks for the time since the look before. Where neither was read, by clocks that are lower at 80 degrees C and more
 // than they were with kernels running at other times; else by clocks that are far lower for half a minute and more
-// while a busy GPU draws far less power. `slices` are the device's, of the window.
+// while a busy GPU draws far less power. Where none of these tells of a limit, by clocks that stay far below
+// `maximum_mhz` while kernels run. `slices` are the device's, of the window.
 [[nodiscard]] ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, const Window& window,
-                                       const Thresholds& limits);
+                                       const Thresholds& limits, std::optional<std::int64_t> maximum_mhz);
 
 }  // namespace headroom

@@ -297,6 +297,31 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
          others;
 }
 
+// " While memory was taken on it (5:40 of 10:00) it was busy for 90 %.": of a log of which a job had a part only, where
+// that tells more than the mean of all of it.
+std::string while_held(const Analysis& a, const std::vector<std::size_t>& devices) {
+  if (a.job.has_contexts || !a.meta.origin.starts_with("import:")) return "";
+  Nanos held = 0, observed = 0;
+  double busy = 0;
+  std::size_t known = 0;
+  for (const std::size_t device : devices) {
+    if (!a.held[device]) continue;
+    const HeldMemory& one = *a.held[device];
+    held += one.held, observed += one.observed, ++known;
+    busy += one.busy * static_cast<double>(one.held);
+  }
+  if (known == 0 || known != devices.size()) return "";
+  Nanos useful = 0;
+  for (const std::size_t device : devices) useful += a.ledger.total(Account::kUseful, device);
+  const double share = busy / static_cast<double>(held);
+  const double of_all = share_of_span(a, useful / static_cast<Nanos>(devices.size()));
+  if (share - of_all < a.limits[Threshold::kMaterial]) return "";
+  const auto each = static_cast<Nanos>(devices.size());
+  return fmt::format(" While memory was taken there ({} of {}{}), {} for {}.", human_duration(held / each),
+                     human_duration(observed / each), devices.size() == 1 ? "" : " on average",
+                     devices.size() == 1 ? "it was busy" : "they were busy", human_percent(share));
+}
+
 // Whether some of what counts its steps was lost; those that no line tells any more, as after an epoch's last one, are
 // in no count of lines.
 bool steps_lost(const Analysis& a) {
@@ -391,7 +416,7 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (unobserved == a.ledger.budget()) return fmt::format("No reading covers these {}.", span_words(a));
   if (watched_for_a_moment(a)) return about_moment(a, cast.used);
-  std::string text = about_used(a, findings, cast.used);
+  std::string text = about_used(a, findings, cast.used) + while_held(a, cast.used);
   for (const Finding& finding : findings) {
     const bool waits = !finding.candidates.empty() && finding.candidates.front() == Cause::kHang &&
                        !finding.claims.empty() && finding.claims.front().account == Account::kUseful;
@@ -431,8 +456,12 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (const auto shares = a.meta.extra.find("processes"); shares != a.meta.extra.end())
     text += fmt::format(" In the log are several processes, with these mean shares of the SMs: {}.",
                         visible(shares->second));
+  else if (const std::string named = named_processes(a); !named.empty())
+    text += fmt::format(" Processes in the log: {}.", named);
   if (const std::string users = users_words(a); !users.empty())
     text += fmt::format(" Processes in the log: {}.", users);
+  if (const auto sharing = a.meta.extra.find("sharing"); sharing != a.meta.extra.end())
+    text += fmt::format(" {}.", visible(sharing->second));
   if (const auto newcomer = a.meta.extra.find("newcomer"); newcomer != a.meta.extra.end())
     text += fmt::format(" {}.", visible(newcomer->second));
   return text;
@@ -456,10 +485,19 @@ std::string failed_words(const Analysis& a, const std::optional<Progress>& progr
                      a.exception.empty() ? "" : fmt::format(" ({})", visible(a.exception)));
 }
 
+// Of a log of several machines which GPUs are whose.
+std::string hosts_words(const Analysis& a) {
+  const auto hosts = a.meta.extra.find("hosts");
+  if (hosts == a.meta.extra.end()) return "";
+  const bool several = hosts->second.find("), ") != std::string::npos;
+  return fmt::format(" {} in the log: {}.", several ? "Hosts" : "Host", visible(hosts->second));
+}
+
 }  // namespace
 
 std::string headline(const Analysis& a, const std::vector<Finding>& findings, const std::optional<Progress>& progress) {
-  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a, progress) + what_happened(a, findings);
+  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a, progress) + what_happened(a, findings) +
+         hosts_words(a);
 }
 
 }  // namespace headroom::diagnose

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
+#include "diagnose/users.h"
 #include "diagnose/words.h"
 #include "model/job_variables.h"
 #include "model/notes.h"
@@ -20,6 +21,12 @@
 namespace headroom::diagnose {
 
 namespace {
+
+// Of a log whose they may have been; the headline has the names.
+std::string whose_words(const Analysis& a) {
+  const bool named = !users_words(a).empty() || !named_processes(a).empty();
+  return named ? "the log names the processes that were there" : "whose they were is not recorded";
+}
 
 HealthCheck runs_on_gpu(const Analysis& a) {
   const Nanos own = a.ledger.busy() - a.ledger.total(Account::kForeign);
@@ -31,7 +38,7 @@ HealthCheck runs_on_gpu(const Analysis& a) {
                         human_duration(unseen_at_end(a)), a.devices.size() == 1 ? "" : " of GPU time")};
   if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
-            own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel was seen in the recorded time"};
+            own > 0 ? "kernels ran; " + whose_words(a) : "no kernel was seen in the recorded time"};
   // Between two looks at the list it may have had one; where a look showed one it had.
   const auto any_use = [&](const auto& wanted) {
     return std::any_of(a.job.uses.begin(), a.job.uses.end(),
@@ -224,7 +231,7 @@ HealthCheck clocks(const Analysis& a) {
     const ClockLimits& clocks = a.clocks[device];
     recorded |= clocks.recorded;
     known |= clocks.recorded && (clocks.looks > 0 || clocks.counted);
-    low |= clocks_lost(a, device).has_value();
+    low |= clocks_lost(a, device).has_value() || limit_of_unknown_cost(a, device);
   }
   if (!known && !low)
     return {

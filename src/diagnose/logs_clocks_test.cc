@@ -135,6 +135,70 @@ TEST(LogClocks, ClocksThatFallWithThePowerAreNotHealthy) {
   EXPECT_EQ(find(with(900, 240, 60), Cause::kThrottling), nullptr) << "more power is drawn";
 }
 
+TEST(LogClocks, AClockFarBelowTheMaximumIsFoundWithoutReasonsAndBesideThem) {
+  const auto log = [](double clock, std::optional<double> reasons) {
+    Recording recording = log_of_gpus({[](double) { return working(0.98); }}, 300);
+    recording.sources[0].attrs["sm_clock_max_mhz"] = "1980";
+    Track& track = recording.tracks[0];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    all(Metric::kSmClock, clock), all(Metric::kTemperature, 55);
+    if (reasons) all(Metric::kEventReasons, *reasons);
+    return explain(recording);
+  };
+  const Explanation unsaid = log(990, {});
+  const Finding* finding = find(unsaid, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << unsaid.headline;
+  EXPECT_THAT(finding->title, HasSubstr("(why was not logged)"));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("SM clock 990 MHz then, of 1980 MHz")));
+  EXPECT_EQ(find(unsaid, Cause::kHealthy), nullptr);
+  const Explanation denied = log(990, 0);
+  const Finding* set = find(denied, Cause::kThrottling);
+  ASSERT_NE(set, nullptr) << denied.headline;
+  EXPECT_THAT(set->title, HasSubstr("the driver names no limit"));
+  EXPECT_THAT(set->advice, HasSubstr("nvidia-smi -rgc"));
+  EXPECT_THAT(everything(denied), Not(HasSubstr("not logged")));
+  EXPECT_THAT(everything(denied), Not(HasSubstr("was not asked")));
+  EXPECT_EQ(find(log(1600, {}), Cause::kThrottling), nullptr) << "boards stay below a maximum that they never reach";
+  const Explanation cap = log(990, static_cast<double>(kReasonSwPowerCap));
+  EXPECT_THAT(find(cap, Cause::kThrottling)->title, HasSubstr("(power cap)"));
+}
+
+TEST(LogClocks, ALimitIsToldWhereNoHighestClockTellsWhatItCosts) {
+  const auto log = [](std::int64_t reasons) {
+    Recording recording = log_of_gpus({[](double) { return working(0.98); }}, 300);
+    Track& track = recording.tracks[0];
+    for (const auto& [metric, value] :
+         {std::pair{Metric::kSmClock, 1200.0}, std::pair{Metric::kEventReasons, static_cast<double>(reasons)}})
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    return explain(recording);
+  };
+  const Explanation hot = log(kReasonSwThermal);
+  const Finding* finding = find(hot, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << hot.headline;
+  EXPECT_THAT(finding->title, HasSubstr("runs under a limit of its clocks (thermal (driver))"));
+  EXPECT_EQ(find(hot, Cause::kHealthy), nullptr);
+  EXPECT_THAT(everything(hot), Not(HasSubstr("no lasting limit")));
+  EXPECT_EQ(find(log(kReasonSwPowerCap), Cause::kThrottling), nullptr) << "a busy board draws what it may";
+}
+
+TEST(LogClocks, ALogOfAnotherMakersGpuIsNotToldToAskNvidiaSmi) {
+  for (const bool power_alone : {true, false}) {
+    Recording recording = log_of_gpus({[=](double) {
+                                        return power_alone ? LogRow{{}, {}, 200, 12e9} : working(0.98);
+                                      }},
+                                      300);
+    recording.meta.extra["vendor"] = "amd";
+    recording.sources[0].attrs["sm_clock_max_mhz"] = "2100";
+    Track& track = recording.tracks[0];
+    track.columns.push_back({Metric::kSmClock, std::vector<std::int64_t>(track.at.size(), 900), {}});
+    const std::string text = everything(explain(recording));
+    EXPECT_THAT(text, HasSubstr("amd-smi"));
+    EXPECT_THAT(text, Not(HasSubstr("nvidia-smi")));
+  }
+}
+
 TEST(LogClocks, ABrakeOfPowerIsNotCooledAndOneOfSeveralGpusHasAGainOfItsOwn) {
   Recording recording = log_of_gpus({[](double) {
                                        return LogRow{0.98, 0.4, 281, 9e9};

@@ -384,5 +384,55 @@ TEST(Logs, LossesOfUnknownPlaceMakeEverythingLessSure) {
   EXPECT_THAT(finding->evidence.back(), HasSubstr("somewhere in the recording"));
 }
 
+TEST(Logs, GpusThatAreLowInTheSameReadingsAreSaidToBe) {
+  const auto text = [](int shift) {
+    const auto gpu = [](int from) {
+      return [=](double t) { return working(static_cast<int>(t + from) % 20 < 4 ? 0.1 : 0.95); };
+    };
+    return everything(explain(log_of_gpus({gpu(0), gpu(shift), gpu(0)}, 400)));
+  };
+  EXPECT_THAT(text(0), HasSubstr("GPUs 0 to 2 are low in the same readings (80 of 80)"));
+  EXPECT_THAT(text(10), Not(HasSubstr("in the same readings"))) << "each at a time of its own";
+}
+
+TEST(Logs, OfPowerAloneTheGpuThatDiffersComesFirst) {
+  const auto gpu = [](double watts) { return [=](double) { return LogRow{{}, {}, watts, 12e9}; }; };
+  std::vector<std::function<LogRow(double)>> gpus(8, gpu(290));
+  gpus[6] = gpu(95);
+  const Explanation e = explain(log_of_gpus(gpus, 120));
+  const Finding* finding = find(e, Cause::kUtilisationNotReported);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence.front(), HasSubstr("GPU 6 drew 95 W on average, the others 290 W"));
+  gpus[6] = gpu(270);
+  EXPECT_THAT(everything(explain(log_of_gpus(gpus, 120))), Not(HasSubstr("drew 270")));
+}
+
+TEST(Logs, TheBusyShareOfTheTimeInWhichMemoryWasTakenIsSaid) {
+  const auto log = [](double begin, double end) {
+    return explain(log_of_gpus({[=](double t) {
+                                 const bool there = t > begin && t <= end;
+                                 return LogRow{there ? 0.9 : 0.0, 0.4, 300, there ? 12e9 : 3e6};
+                               }},
+                               600));
+  };
+  EXPECT_THAT(log(300, 600).headline, HasSubstr("While memory was taken there (5:00 of 10:00), it was busy for 90 %"));
+  EXPECT_THAT(log(0, 600).headline, Not(HasSubstr("While memory")));
+}
+
+TEST(Logs, AStretchThatTheLogCutOffIsNotInTheMeanOfThoseThatRecur) {
+  // Idle for 20 s in each minute; the log begins 15 s into such a stretch.
+  const Explanation e =
+      explain(log_of_gpus({[](double t) { return working(std::fmod(t + 14.9, 60) < 20 ? 0.0 : 0.97); }}, 600));
+  EXPECT_THAT(everything(e), HasSubstr("GPU 0 is idle for 20.")) << everything(e);
+}
+
+TEST(Logs, ALogThatNamesItsProcessesIsNotSaidToNameNone) {
+  Recording recording = log_of_gpus({[](double) { return working(0.9); }}, 120);
+  recording.meta.extra["named_processes"] = "41201 python (GPU 0)";
+  const Explanation e = explain(recording);
+  EXPECT_THAT(e.headline, HasSubstr("Processes in the log: 41201 python (GPU 0)."));
+  EXPECT_THAT(everything(e), Not(HasSubstr("whose they were is not recorded")));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -121,5 +121,7 @@ struct PackedTasks {
 [[nodiscard]] std::optional<double> clocks_limited(const Analysis& a, std::size_t device);
 // ... and by much.
 [[nodiscard]] std::optional<double> clocks_lost(const Analysis& a, std::size_t device);
+// A limit other than a cap of power that the driver names most of the time, and no highest clock tells what it costs.
+[[nodiscard]] bool limit_of_unknown_cost(const Analysis& a, std::size_t device);
 
 }  // namespace headroom::diagnose

@@ -10,6 +10,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
+#include "model/gpu_vendor.h"
 
 namespace headroom::diagnose {
 
@@ -81,6 +82,13 @@ std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
   return persistent >= a.limits[Threshold::kThrottlePersistent] ? std::optional(lost) : std::nullopt;
 }
 
+bool limit_of_unknown_cost(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.clocks[device];
+  const double persistent = a.limits[Threshold::kThrottlePersistent] * static_cast<double>(clocks.kernels);
+  return !clocks.times.empty() && (!clocks.limited_clock_mhz || !full_clock_of(a, device)) &&
+         (clocks.reasons & ~kReasonSwPowerCap) != 0 && static_cast<double>(clocks.limited_kernels) >= persistent;
+}
+
 std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
   const auto lost = clocks_limited(a, device);
   // Heat is no usual limit, as a cap of power is: what it costs counts as any other loss does.
@@ -108,11 +116,16 @@ Claims lost_to_clocks(const Analysis& a, std::size_t device, double lost) {
   return claims;
 }
 
+std::string no_reason(const Analysis& a) {
+  return fmt::format("the recording holds no reason for it{}",
+                     vendor_of(a.meta.extra).empty() ? " (clocks_event_reasons.active)" : "");
+}
+
 // What the driver said, and how often it was asked.
 std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.clocks[device];
   std::vector<std::string> evidence;
-  if (clocks.counted)
+  if (clocks.counted && !clocks.below_maximum)
     evidence.push_back(fmt::format("the driver counted {} of {} with kernels under a limit: {}",
                                    human_duration(clocks.limited_kernels), human_duration(clocks.kernels),
                                    reason_words(clocks.reasons)));
@@ -121,15 +134,19 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
                                    clocks.looks == 1 ? "once" : fmt::format("{} times", clocks.looks), clocks.limited));
   if (clocks.clock_before_mhz)
     evidence.push_back(
-        fmt::format("SM clock {:.0f} MHz {}, {:.0f} MHz {}, with kernels running; why, the driver was not asked "
-                    "(clocks_event_reasons.active)",
-                    *clocks.limited_clock_mhz,
+        fmt::format("SM clock {:.0f} MHz {}, {:.0f} MHz {}, with kernels running; {}", *clocks.limited_clock_mhz,
                     clocks.hot ? "while it was hot"
                                : fmt::format("for {}, and far less power", human_duration(clocks.limited_kernels)),
-                    *clocks.clock_before_mhz, clocks.hot ? "before" : "else"));
+                    *clocks.clock_before_mhz, clocks.hot ? "before" : "else", no_reason(a)));
   else
     evidence.push_back(
         fmt::format("SM clock {:.0f} MHz then, of {:.0f} MHz", *clocks.limited_clock_mhz, *full_clock_of(a, device)));
+  if (clocks.below_maximum)
+    evidence.push_back(fmt::format(
+        "so for {} of {} with kernels; {}", human_duration(clocks.limited_kernels), human_duration(clocks.kernels),
+        !clocks.recorded    ? no_reason(a)
+        : clocks.clocks_set ? std::string("the driver named clocks that were set")
+                            : std::string("none of the driver's reasons that were recorded explains that")));
   if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
     evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
   return evidence;
@@ -137,11 +154,20 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
 
 // Of a cap of power whether the limit that the driver names was reached, and how warm it was.
 std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
+  const std::string_view vendor = vendor_of(a.meta.extra);
+  const bool unexplained = a.clocks[device].clock_before_mhz || a.clocks[device].below_maximum;
+  if (unexplained && !by_heat_alone(a.clocks[device]) && !vendor.empty())
+    return fmt::format("ask the driver why: {}; clocks that were set, its supply and its cables",
+                       clocks_command(vendor));
+  if (a.clocks[device].below_maximum && a.clocks[device].recorded)
+    return "look for clocks that somebody set: nvidia-smi -q -d CLOCK shows them, nvidia-smi -rgc and -rac (as root) "
+           "take them back";
   if (by_heat_alone(a.clocks[device])) return "cooling: its fans and filters, and how warm the air is that reaches it";
-  if (a.clocks[device].clock_before_mhz)
-    return "ask the driver why: clocks_event_reasons.active in the log, nvidia-smi -q -d PERFORMANCE,CLOCK; clocks "
-           "that "
-           "were set, its supply and its cables";
+  if (unexplained)
+    return fmt::format(
+        "ask the driver why: clocks_event_reasons.active in the log, {}; clocks that were set, its supply and its "
+        "cables",
+        clocks_command(""));
   constexpr std::int64_t kBrake = kReasonHwPowerBrake;
   if ((a.clocks[device].reasons & kBrake) != 0 && (a.clocks[device].reasons & ~(kBrake | kReasonHwSlowdown)) == 0)
     return "look at what brakes it from outside: the power supply, its cables, and the caps of the server (BMC)";
@@ -153,8 +179,13 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   const bool below = power && limit && *power < kAtLimit * *limit;
   const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
   if (by_power && !below && cool)
-    return "a higher power limit (nvidia-smi -pl, as root), where its maximum is higher (nvidia-smi -q -d POWER)";
-  if (!by_power || !below || !cool) return "cooling, or a higher power limit (nvidia-smi -pl, as root)";
+    return vendor.empty()
+               ? "a higher power limit (nvidia-smi -pl, as root), where its maximum is higher (nvidia-smi -q "
+                 "-d POWER)"
+               : "a higher power limit, where its maximum is higher";
+  if (!by_power || !below || !cool)
+    return vendor.empty() ? "cooling, or a higher power limit (nvidia-smi -pl, as root)"
+                          : "cooling, or a higher power limit";
   finding.evidence.insert(
       finding.evidence.begin(),
       fmt::format("{:.0f} W then, of a limit of {:.0f} W: neither that nor heat explains the clocks", *power, *limit));
@@ -172,9 +203,37 @@ void gains_of_clocks(const Analysis& a, std::size_t device, Finding& finding) {
 
 }  // namespace
 
+namespace {
+
+// The driver names a limit most of the time, and no highest clock tells what that costs.
+Finding limited_by_so_much(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.clocks[device];
+  Finding finding;
+  finding.cause = Cause::kThrottling;
+  finding.tiers = "N";
+  finding.confidence = Confidence::kMedium;
+  finding.title =
+      fmt::format("{} runs under a limit of its clocks ({})", a.device_name(device), reason_words(clocks.reasons));
+  finding.evidence.push_back(
+      fmt::format("the driver named it for {} of {} with kernels; by how much the clocks are "
+                  "lower is not known: no highest clock was recorded",
+                  human_duration(clocks.limited_kernels), human_duration(clocks.kernels)));
+  if (clocks.limited_clock_mhz)
+    finding.evidence.push_back(fmt::format("SM clock {:.0f} MHz then", *clocks.limited_clock_mhz));
+  if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
+    finding.evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
+  finding.would_overturn = "the highest clock of this GPU (clocks.max.sm): near it, the limit costs little";
+  finding.advice = clock_advice(a, device, finding);
+  finding.bound = "unknown: the full clock was not recorded";
+  return finding;
+}
+
+}  // namespace
+
 std::vector<Finding> throttling(const Analysis& a) {
   std::vector<Finding> findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (limit_of_unknown_cost(a, device)) findings.push_back(limited_by_so_much(a, device));
     const auto lost = clocks_lost(a, device);
     if (!lost) continue;
     const ClockLimits& clocks = a.clocks[device];
@@ -184,9 +243,10 @@ std::vector<Finding> throttling(const Analysis& a) {
     const bool guess = !clocks.counted && static_cast<double>(clocks.looks) < a.limits[Threshold::kThrottleLooks];
     finding.confidence = guess ? Confidence::kLow : Confidence::kMedium;
     finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device),
-                                clocks.hot                ? "while it is hot"
-                                : clocks.clock_before_mhz ? "why was not logged"
-                                                          : reason_words(clocks.reasons));
+                                clocks.hot                                        ? "while it is hot"
+                                : clocks.below_maximum && clocks.recorded         ? "the driver names no limit"
+                                : clocks.clock_before_mhz || clocks.below_maximum ? "why was not logged"
+                                                                                  : reason_words(clocks.reasons));
     finding.claims = lost_to_clocks(a, device, *lost);
     // Of its own time: one slow GPU may hold up all.
     if (static_cast<double>(finding.cost()) < a.limits[Threshold::kMaterial] * static_cast<double>(a.ledger.span()))

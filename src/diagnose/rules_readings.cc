@@ -239,6 +239,22 @@ void say_what_came_before(const Analysis& a, Finding& finding) {
 
 }  // namespace
 
+namespace {
+
+// "GPUs 0 to 3 are low in the same readings (57 of 60): …"; nothing where they are not, or one works alone.
+std::vector<std::string> common_words(const Analysis& a) {
+  std::vector<std::size_t> at_work;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (!a.idle_peer[device]) at_work.push_back(device);
+  if (!a.common_lows || at_work.size() < 2) return {};
+  return {
+      fmt::format("{} are low in the same readings ({} of {}): what they wait for they have in common, such as one "
+                  "that all of them wait for, their loader, storage, or a checkpoint",
+                  gpu_names(a, at_work), a.common_lows->shared, a.common_lows->low)};
+}
+
+}  // namespace
+
 std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a)) return {};
   Finding finding;
@@ -307,6 +323,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     resident += fmt::format(", give or take {}: a reading speaks for a part of its time only",
                             human_percent(static_cast<double>(error) / observed));
   finding.evidence.push_back(std::move(resident));
+  append(finding.evidence, common_words(a));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
       finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch(a, device) : ""));
@@ -379,6 +396,7 @@ std::vector<Finding> idle_phases(const Analysis& a) {
                                 long_waits ? "" : ": a pattern, not a fault");
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, finding.claims));
+    append(finding.evidence, common_words(a));
     const Nanos rest = all - idle;
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
                                            human_duration(idle), human_duration(rest)));

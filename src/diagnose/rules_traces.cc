@@ -98,16 +98,25 @@ void name_copies(const Analysis& a, Finding& finding) {
 // Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and
 // Python functions.
 void name_loader(const Analysis& a, Finding& finding) {
-  double itself = 0, workers = 0;
+  double itself = 0, workers = 0, tensorflow = 0;
   for (const NamedCode& code : code_in(a, finding.claims)) {
     const bool by_pytorch = code.place.starts_with("enumerate(DataLoader)");
+    const bool by_tensorflow = code.place.find("IteratorGetNext") != std::string::npos ||
+                               code.place.starts_with("Iterator::") || code.place.starts_with("OptionalGetNext");
+    tensorflow += by_tensorflow ? code.share : 0;
+    if (by_tensorflow) continue;
     const auto has = [&](std::string_view part) { return code.place.find(part) != std::string::npos; };
     if (has("_MultiProcessing") || code.place == info(stacks::Family::kLoaderWait).label)
       workers += code.share;
     else if (!by_pytorch || has("_SingleProcess"))
       itself += code.share;
   }
-  if (itself >= a.limits[Threshold::kMajority]) {
+  if (tensorflow >= a.limits[Threshold::kMajority]) {
+    finding.candidates = {Cause::kInputTooFewWorkers, Cause::kSlowStorage};
+    finding.title = "The GPU waits for tf.data's next batch";
+    finding.advice =
+        "map(…, num_parallel_calls=tf.data.AUTOTUNE), prefetch(tf.data.AUTOTUNE), cache(), or cheaper samples";
+  } else if (itself >= a.limits[Threshold::kMajority]) {
     finding.cause = Cause::kInputInMainProcess;
     finding.title = "The GPU waits while the training process loads its data itself";
     finding.advice = "num_workers=1 and more: let processes of the loader prepare batches while kernels run";

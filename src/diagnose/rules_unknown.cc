@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/human.h"
 #include "base/strings.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
+#include "model/gpu_vendor.h"
 
 namespace headroom::diagnose {
 
@@ -91,6 +94,37 @@ std::vector<std::string> told_instead(const Analysis& a, std::size_t device) {
   return parts;
 }
 
+// Those few of several GPUs whose power is far from that of the others: "GPU 6 drew 95 W on average, the others 290 W".
+std::vector<std::string> power_apart(const Analysis& a, const std::vector<std::size_t>& devices) {
+  constexpr double kFar = 0.25, kLeast = 10;  // of the median; watts
+  constexpr std::size_t kFewest = 3;          // GPUs: of two neither is the usual one
+  std::vector<std::pair<std::size_t, double>> drew;
+  for (const std::size_t device : devices)
+    if (const MetricStats* power = a.stats_of(device, Metric::kPower); power && power->samples > 0)
+      drew.emplace_back(device, power->mean);
+  if (drew.size() < kFewest) return {};
+  std::vector<double> all;
+  for (const auto& [device, watts] : drew) all.push_back(watts);
+  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+  const double usual = all[all.size() / 2];
+  std::vector<std::size_t> apart;
+  double least = usual, most = usual, low = 0, high = 0;  // of the others, and of these
+  for (const auto& [device, watts] : drew) {
+    if (std::abs(watts - usual) > std::max(kLeast, kFar * usual)) {
+      low = apart.empty() ? watts : std::min(low, watts), high = apart.empty() ? watts : std::max(high, watts);
+      apart.push_back(device);
+    } else {
+      least = std::min(least, watts), most = std::max(most, watts);
+    }
+  }
+  if (apart.empty() || 2 * apart.size() >= drew.size()) return {};
+  const auto range = [](double from, double to) {
+    return to - from < 1 ? fmt::format("{:.0f} W", to) : fmt::format("{:.0f} to {:.0f} W", from, to);
+  };
+  return {
+      fmt::format("{} drew {} on average, the others {}", gpu_names(a, apart), range(low, high), range(least, most))};
+}
+
 // The log was not asked for it: that says nothing of the GPU.
 std::vector<Finding> utilisation_not_logged(const Analysis& a, const std::vector<std::size_t>& silent) {
   Finding finding;
@@ -101,6 +135,7 @@ std::vector<Finding> utilisation_not_logged(const Analysis& a, const std::vector
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return a.unreported[device] && slice.account == Account::kUnobserved;
   });
+  finding.evidence = power_apart(a, silent);
   for (const std::size_t device : silent) {
     const auto parts = told_instead(a, device);
     finding.evidence.push_back(
@@ -108,9 +143,9 @@ std::vector<Finding> utilisation_not_logged(const Analysis& a, const std::vector
   }
   finding.would_overturn =
       "a column of utilisation under a name that is not known here: --columns NAME=utilization.gpu";
+  const std::string_view vendor = vendor_of(a.meta.extra);
   finding.advice =
-      "add utilization.gpu: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv "
-      "-l 1";
+      fmt::format("{}: {}", vendor.empty() ? "add utilization.gpu" : "log its use, too", log_command(vendor));
   finding.bound = "unknown: nothing shows when kernels ran";
   return only(std::move(finding));
 }
@@ -134,6 +169,8 @@ std::vector<Finding> utilisation_not_reported(const Analysis& a) {
   if (silent.empty()) return {};
   if (std::all_of(silent.begin(), silent.end(), [&](std::size_t device) { return logged_no_utilisation(a, device); }))
     return utilisation_not_logged(a, silent);
+  const std::vector<std::string> apart = power_apart(a, silent);
+  finding.evidence.insert(finding.evidence.begin(), apart.begin(), apart.end());
   finding.cause = Cause::kUtilisationNotReported;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "N";
@@ -144,6 +181,12 @@ std::vector<Finding> utilisation_not_reported(const Analysis& a) {
   finding.evidence.push_back(mig ? "MIG is enabled: the driver reports no utilisation of the whole GPU then"
                                  : "the driver does so of a GPU that is split (MIG), and of some virtual GPUs");
   finding.would_overturn = "the same query with a number in it";
+  if (const auto vendor = vendor_of(a.meta.extra); !vendor.empty()) {
+    finding.evidence.pop_back();  // of NVIDIA's drivers
+    finding.advice = fmt::format("look whether another tool reads it: {}", log_command(vendor));
+    finding.bound = "unknown: nothing shows when kernels ran";
+    return only(std::move(finding));
+  }
   finding.advice = "nvidia-smi -L shows MIG instances; their use needs DCGM, or MIG switched off";
   finding.bound = "unknown: nothing shows when kernels ran";
   return only(std::move(finding));

@@ -41,6 +41,26 @@ TEST(Traces, FindingsRestOnTheTraceAloneAndNeverOnStacksOrTheDriver) {
   EXPECT_EQ(copies->cost(), 20 * kMicrosecond);
 }
 
+TEST(Traces, TheIteratorOfTensorflowIsInputWithAndWithoutLaunches) {
+  for (const bool launches : {true, false}) {
+    Profile profile;
+    for (Nanos at = 0; at < 400; at += 100) {
+      profile.device.push_back({at + 60, {"kernel"}});
+      profile.device.push_back({at + 100, {}});
+      profile.thread.push_back({at, {"IteratorGetNext"}});
+      profile.thread.push_back({at + 55, launches ? Frames{"cuLaunchKernel"} : Frames{}});
+      profile.thread.push_back({at + 60, {}});
+    }
+    profile.device.insert(profile.device.begin(), {0, {"kernel"}});
+    profile.device.insert(profile.device.begin() + 1, {1, {}});
+    profile.kernels = 5, profile.length = 400;
+    const Explanation e = explain(profile.build());
+    const Finding* input = find(e, Cause::kInputTooFewWorkers);
+    ASSERT_NE(input, nullptr) << everything(e);
+    EXPECT_NE(input->title.find("tf.data"), std::string::npos) << input->title;
+  }
+}
+
 TEST(Traces, ShortKernelsWithGapsAreLaunchBoundAndLongOnesAreNot) {
   for (const int kernels : {1, 20}) {
     Profile profile;

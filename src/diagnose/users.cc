@@ -42,6 +42,12 @@ std::string users_words(const Analysis& a) {
   return join(parts, "; ");
 }
 
+std::string named_processes(const Analysis& a) {
+  for (const char* key : {"named_processes", "processes"})
+    if (const auto named = a.meta.extra.find(key); named != a.meta.extra.end()) return visible(named->second);
+  return "";
+}
+
 bool has_users(const Analysis& a, std::size_t device) { return !users_of_devices(a)[device].empty(); }
 
 std::vector<std::vector<std::size_t>> jobs_by_users(const Analysis& a) {

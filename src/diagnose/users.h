@@ -10,6 +10,8 @@ namespace headroom::diagnose {
 
 // "alice python on GPUs 0 and 1; bob vllm on GPU 2"; "" where the log names nobody.
 [[nodiscard]] std::string users_words(const Analysis& a);
+// What else a log says of the processes on its GPUs: "4101 python (GPU 0)"; "" where it names none.
+[[nodiscard]] std::string named_processes(const Analysis& a);
 [[nodiscard]] bool has_users(const Analysis& a, std::size_t device);
 // The devices with kernels, by job as far as users tell: those that share one may be one job's. Empty where they tell
 // of one at most, or where kernels ran on a device on which nobody is named.

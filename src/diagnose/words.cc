@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "base/human.h"
@@ -138,6 +139,25 @@ bool recurs(const Analysis& a, std::int32_t number) {
          (phase.name == "idle" ? util < kIdleAtMost : busiest - util >= a.limits[Threshold::kPhaseContrast]);
 }
 
+namespace {
+
+// Without those that the begin or the end of the recording cut off, and that are shorter than any other: of these it
+// is not known how long they were.
+std::vector<Window> whole_times(const Analysis& a, const std::vector<Window>& times) {
+  const auto is_cut = [&](const Window& time) {
+    return time.begin <= a.window.begin + a.meta.interval || time.end >= a.window.end - a.meta.interval;
+  };
+  Nanos shortest = std::numeric_limits<Nanos>::max();
+  for (const Window& time : times)
+    if (!is_cut(time)) shortest = std::min(shortest, time.length());
+  std::vector<Window> whole = times;
+  std::erase_if(whole,
+                [&](const Window& time) { return is_cut(time) && time.length() + 2 * a.meta.interval < shortest; });
+  return whole.empty() ? times : whole;
+}
+
+}  // namespace
+
 std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
   constexpr double kQuiet = 0.05;  // an idle phase in which more is read is idle for the most part only
   std::vector<std::string> sentences;
@@ -159,13 +179,14 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
                                             : "idle";
     // Found in windows of a second: the kernels at its ends are not of the idle time that is told.
     const double part = util < kQuiet ? 1 - util : 1;
-    Nanos total = 0, shortest = times.front().length(), longest = shortest;
-    for (const Window& time : times) {
+    const std::vector<Window> whole = whole_times(a, times);
+    Nanos total = 0, shortest = whole.front().length(), longest = shortest;
+    for (const Window& time : whole) {
       total += time.length();
       shortest = std::min(shortest, time.length());
       longest = std::max(longest, time.length());
     }
-    const auto each = static_cast<Nanos>(part * static_cast<double>(total) / static_cast<double>(times.size()));
+    const auto each = static_cast<Nanos>(part * static_cast<double>(total) / static_cast<double>(whole.size()));
     const char* const mean = longest > 2 * shortest ? " on average" : "";
     // Its period is that of all its times.
     const bool regular = phase.period && times.size() == static_cast<std::size_t>(phase.count);

@@ -8,9 +8,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/strings.h"
 #include "import/column_words.h"
+#include "import/list_cells.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
 
@@ -96,9 +98,18 @@ bool are_gpus(const Rows& rows, std::size_t column) {
   return 2 * seen.size() <= rows.size();
 }
 
+// "node1:0", "node2/gpu3": the number of a GPU behind its host.
+bool are_gpus_of_hosts(const Rows& rows, std::size_t column) {
+  return std::all_of(rows.begin(), rows.end(), [&](const auto& row) {
+    const auto gpu = named(row[column]);
+    return gpu && gpu->word.find_first_of(":/@") != std::string_view::npos;
+  });
+}
+
 bool may_name_gpus(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kNames{"id",     "idx", "index",   "gpu", "card",
-                                                   "device", "dev", "ordinal", "slot"};
+  constexpr std::array<std::string_view, 15> kNames{"id",     "idx",  "index",   "gpu",          "card",
+                                                    "device", "dev",  "ordinal", "slot",         "minor",
+                                                    "gpu #",  "gpu#", "#",       "minor_number", "accelerator"};
   return std::find(kNames.begin(), kNames.end(), lower(trim(in_english(name)))) != kNames.end();
 }
 
@@ -116,13 +127,104 @@ bool tells_apart(const Rows& rows, std::size_t time, std::size_t column) {
   return most > 1 && seen.size() == most && 3 * times <= 2 * rows.size() && times > 2;
 }
 
+bool is_time_role(ColumnRole role) {
+  return role == ColumnRole::kTimestamp || role == ColumnRole::kDate || role == ColumnRole::kTime;
+}
+
 bool is_gpu_role(ColumnRole role) {
   return role == ColumnRole::kIndex || role == ColumnRole::kUuid || role == ColumnRole::kPciBusId ||
          role == ColumnRole::kSerial;
 }
 
-bool is_time_role(ColumnRole role) {
-  return role == ColumnRole::kTimestamp || role == ColumnRole::kDate || role == ColumnRole::kTime;
+// Whether rows share their time and GPU, again and again: then they are of several hosts, or of something smaller.
+struct Places {
+  std::size_t time = 0;
+  std::optional<std::size_t> gpu;
+};
+bool share_times(const Rows& rows, const Places& at) {
+  constexpr std::size_t kSome = 4;  // of so many rows one
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  std::size_t again = 0;
+  for (const auto& row : rows) again += seen.emplace(row[at.time], at.gpu ? row[*at.gpu] : "").second ? 0U : 1U;
+  return kSome * again >= rows.size() && again > 1;
+}
+
+// Whether this column tells such rows apart, with a few texts that come again and again.
+bool tells_hosts(const Rows& rows, const Places& at, std::size_t column) {
+  std::set<std::array<std::string_view, 3>> seen;
+  std::set<std::string_view> hosts;
+  for (const auto& row : rows) {
+    const std::string_view host = row[column];
+    const std::array<std::string_view, 3> place{row[at.time], at.gpu ? row[*at.gpu] : std::string_view(), host};
+    if (host.empty() || !seen.insert(place).second) return false;
+    hosts.insert(host);
+  }
+  return hosts.size() > 1 && 2 * hosts.size() <= rows.size();
+}
+
+bool are_numbers(const Rows& rows, std::size_t column) {
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](const auto& row) { return parse_number<double>(row[column]).has_value(); });
+}
+
+// Where each row says when it is of; nothing where no column says so, or its GPU has a name that no other has.
+std::optional<Places> places_of(const std::vector<std::string_view>& names) {
+  Places at;
+  bool clock = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto rule = csv_column(names[i]);
+    if (!rule || rule->gpu) continue;
+    if (rule->role == ColumnRole::kUuid || rule->role == ColumnRole::kSerial) return std::nullopt;
+    if (rule->role == ColumnRole::kIndex && !at.gpu) at.gpu = i;
+    if ((rule->role == ColumnRole::kTimestamp || rule->role == ColumnRole::kTime) && !clock) at.time = i, clock = true;
+  }
+  return clock ? std::optional(at) : std::nullopt;
+}
+
+bool may_name_hosts(std::string_view name) {
+  constexpr std::array<std::string_view, 11> kWords{"host",    "node",    "machine", "server", "instance", "computer",
+                                                    "cluster", "chassis", "blade",   "rack",   "worker"};
+  const std::string small = lower(name);
+  return !is_of_no_gpu(name) && std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
+    return small.find(word) != std::string::npos;
+  });
+}
+
+// Rows of several hosts, where no column is known to name them: the one that tells them apart, whatever it is called.
+void tell_hosts(std::vector<std::string_view>& names, const Rows& rows) {
+  const auto at = places_of(names);
+  if (!at || !share_times(rows, *at)) return;
+  for (const bool called_so : {true, false})
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto rule = csv_column(names[i]);
+      const bool host = rule && rule->role == ColumnRole::kHost;
+      if (called_so ? !host : rule || !may_name_hosts(names[i])) continue;
+      if (!tells_hosts(rows, *at, i)) continue;
+      const bool numbers = are_numbers(rows, i);
+      if (numbers || !host) names[i] = numbers ? kHostNumber : "hostname";
+      return;
+    }
+}
+
+// A column such as "gpu" that has the names of models, or UUIDs. True where no column tells the GPUs apart then.
+bool name_models(std::vector<std::string_view>& names, const Rows& rows) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto rule = csv_column(names[i]);
+    if (!rule || rule->role != ColumnRole::kIndex) continue;
+    const auto all = [&](const auto& are) {
+      return std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return are(row[i]); });
+    };
+    if (all([](std::string_view cell) { return cell.starts_with("GPU-") || cell.starts_with("MIG-"); }))
+      names[i] = "uuid";
+    else if (all([](std::string_view cell) {
+               return cell.find(' ') != cell.npos && !begins_list(cell) && !named(cell) && !absence_of(cell);
+             }))
+      names[i] = "name";
+  }
+  return std::none_of(names.begin(), names.end(), [](std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && (rule->gpu || is_gpu_role(rule->role));
+  });
 }
 
 // The column that tells the GPUs apart, whatever it is called.
@@ -178,22 +280,36 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (!metric || is_row(names)) return names;
   for (std::string_view& name : names)
     if (!host && !csv_column(name)) name = use_of_gpu(name);
-  const bool data = std::any_of(names.begin(), names.end(), is_called_data);
-  if (time && gpu && !data) return names;
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return names;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (are_dates(names, seen, i)) names[i] = "date";
-  if (time && gpu) return names;
+  gpu = gpu && !name_models(names, seen);
+  if (time && gpu) {
+    tell_hosts(names, seen);
+    return names;
+  }
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty() || csv_column(names[i])) continue;
     if (!time && are_times(seen, i))
       names[i] = "timestamp", time = true;
-    else if (!gpu && may_name_gpus(names[i]) && are_gpus(seen, i))
+    else if (!gpu && may_name_gpus(names[i]) && (are_gpus(seen, i) || are_gpus_of_hosts(seen, i)))
       names[i] = "index", gpu = true;
   }
   if (!gpu) tell_apart(names, seen);
+  tell_hosts(names, seen);
   return names;
+}
+
+std::string_view may_tell_apart(const std::vector<std::string_view>& names, std::string_view rows, char separator) {
+  const Rows seen = rows_of(rows, names, separator);
+  const auto at = places_of(names);
+  if (!at || at->gpu || seen.size() < 2 || !share_times(seen, *at)) return "";
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!names[i].empty() && !csv_column(names[i]) && !names_processes(names[i]) && are_gpus(seen, i) &&
+        tells_hosts(seen, *at, i))
+      return names[i];
+  return "";
 }
 
 }  // namespace headroom

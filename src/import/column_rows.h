@@ -8,10 +8,17 @@ namespace headroom {
 // The names of a table's columns, with those in nvidia-smi's words that the header does not tell and the rows below it
 // do, where the header has a reading of a GPU: a column of times (dates with a time of day, or Unix times that do not
 // fall), where no other is one; the numbers of the GPUs, where no other column names them, or, where rows share their
-// times, whatever tells those of one time apart; and what GPUtil calls load.
-// `rows`: those at hand, of which the first few hundred are looked at.
+// times, whatever tells those of one time apart; the hosts, where rows share their times and their GPUs; and what
+// GPUtil calls load. `rows`: those at hand, of which the first few hundred are looked at.
 [[nodiscard]] std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows,
                                                          char separator);
+
+// The column that may tell rows of one time apart and is called otherwise, "rank" for one: "" where none does.
+[[nodiscard]] std::string_view may_tell_apart(const std::vector<std::string_view>& names, std::string_view rows,
+                                              char separator);
+
+// What told_by_rows() calls a column of numbers that are those of hosts.
+inline constexpr std::string_view kHostNumber = "host number";
 
 // What told_by_rows() calls a column "epoch" whose numbers are those of epochs, and no times.
 inline constexpr std::string_view kEpochNumber = "epoch number";

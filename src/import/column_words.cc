@@ -52,6 +52,8 @@ constexpr std::array kSynonyms{
     Pair{"capacity", "total"},
     Pair{"size", "total"},
     Pair{"cap", "limit"},
+    Pair{"maximum", "max"},
+    Pair{"highest", "max"},
     Pair{"draw", ""},
     Pair{"in", ""},
     Pair{"board", ""},
@@ -128,10 +130,18 @@ constexpr std::array kSpellings{
     Spelling{"temp", "temperature.gpu"},
     Spelling{"sm temp", "temperature.gpu"},
     Spelling{"mem temp", "temperature.memory"},
+    Spelling{"hotspot temp", "temperature.gpu"},
+    Spelling{"edge temp", "temperature.gpu"},
+    Spelling{"junction temp", "temperature.gpu"},
     Spelling{"fan", "fan.speed"},
     Spelling{"clock", "clocks.sm", Needs::kGpu},
     Spelling{"clock sm", "clocks.sm"},
     Spelling{"clock mem", "clocks.mem"},
+    Spelling{"clock max sm", "clocks.max.sm"},
+    Spelling{"clock max", "clocks.max.sm"},
+    Spelling{"clock limit max sm", "clocks.max.sm"},
+    Spelling{"0 clock sm", "clocks.sm"},          // amd-smi's gfx_0_clk
+    Spelling{"0 clock max sm", "clocks.max.sm"},  // and gfx_0_max_clk
     Spelling{"pcie rx", "pcie_rx_bytes_per_second", Needs::kUnit},
     Spelling{"pcie tx", "pcie_tx_bytes_per_second", Needs::kUnit},
     Spelling{"active sm", "sm_active_ratio"},
@@ -142,6 +152,51 @@ constexpr std::array kSpellings{
     Spelling{"uuid", "uuid"},
     Spelling{"name", "name", Needs::kGpu},
 };
+
+// Letters of a reason for low clocks, without the words around it.
+constexpr std::array kReasons{
+    Pair{"swpowercap", "reasons.sw_power_cap"},
+    Pair{"softwarepowercap", "reasons.sw_power_cap"},
+    Pair{"swpower", "reasons.sw_power_cap"},
+    Pair{"swpowercapping", "reasons.sw_power_cap"},
+    Pair{"hwslowdown", "reasons.hw_slowdown"},
+    Pair{"hardwareslowdown", "reasons.hw_slowdown"},
+    Pair{"swthermal", "reasons.sw_thermal_slowdown"},
+    Pair{"swthermalslowdown", "reasons.sw_thermal_slowdown"},
+    Pair{"softwarethermalslowdown", "reasons.sw_thermal_slowdown"},
+    Pair{"hwthermal", "reasons.hw_thermal_slowdown"},
+    Pair{"hwthermalslowdown", "reasons.hw_thermal_slowdown"},
+    Pair{"hardwarethermalslowdown", "reasons.hw_thermal_slowdown"},
+    Pair{"hwpowerbrake", "reasons.hw_power_brake_slowdown"},
+    Pair{"hwpowerbrakeslowdown", "reasons.hw_power_brake_slowdown"},
+    Pair{"hardwarepowerbrakeslowdown", "reasons.hw_power_brake_slowdown"},
+    Pair{"powerbrake", "reasons.hw_power_brake_slowdown"},
+    Pair{"powerbrakeslowdown", "reasons.hw_power_brake_slowdown"},
+    Pair{"syncboost", "reasons.sync_boost"},
+    Pair{"applicationssetting", "reasons.applications_clocks_setting"},
+    Pair{"applicationsetting", "reasons.applications_clocks_setting"},
+};
+// The same where something says that clocks are throttled.
+constexpr std::array kReasonsOfClocks{
+    Pair{"powercap", "reasons.sw_power_cap"},
+    Pair{"power", "reasons.sw_power_cap"},
+    Pair{"powerlimit", "reasons.sw_power_cap"},
+    Pair{"pwr", "reasons.sw_power_cap"},
+    Pair{"thermal", "reasons.sw_thermal_slowdown"},
+    Pair{"thermalslowdown", "reasons.sw_thermal_slowdown"},
+    Pair{"thermallimit", "reasons.sw_thermal_slowdown"},
+    Pair{"slowdown", "reasons.hw_slowdown"},
+    Pair{"hw", "reasons.hw_slowdown"},
+    Pair{"idle", "reasons.gpu_idle"},
+    Pair{"applications", "reasons.applications_clocks_setting"},
+    Pair{"application", "reasons.applications_clocks_setting"},
+    Pair{"app", "reasons.applications_clocks_setting"},
+};
+constexpr std::array<std::string_view, 21> kAroundReasons{
+    "clock", "clocks", "event",   "events", "active", "is",  "state", "status",  "flag", "nvml",  "gpu",
+    "dcgm",  "mask",   "bitmask", "hex",    "raw",    "bit", "bits",  "current", "fi",   "nvidia"};
+constexpr std::array<std::string_view, 8> kOfThrottling{"throttle", "throttling", "throttled", "reason",
+                                                        "reasons",  "limiter",    "limiters",  "perfcap"};
 
 constexpr std::array<std::string_view, 21> kClocks{"time",    "timestamp", "datetime", "date",     "elapsed", "seconds",
                                                    "runtime", "uptime",    "epoch",    "created",  "secs",    "stamp",
@@ -171,15 +226,43 @@ bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
 
 constexpr std::array kUnitWords{
-    Pair{"%", "%"},       Pair{"percent", "%"},     Pair{"pct", "%"},         Pair{"percentage", "%"},
-    Pair{"perc", "%"},    Pair{"b", "B"},           Pair{"bytes", "B"},       Pair{"kb", "KiB"},
-    Pair{"kib", "KiB"},   Pair{"mb", "MiB"},        Pair{"mib", "MiB"},       Pair{"gb", "GiB"},
-    Pair{"gib", "GiB"},   Pair{"w", "W"},           Pair{"watt", "W"},        Pair{"watts", "W"},
-    Pair{"mw", "mW"},     Pair{"milliwatts", "mW"}, Pair{"c", "C"},           Pair{"celsius", "C"},
-    Pair{"deg", "C"},     Pair{"mhz", "MHz"},       Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},
-    Pair{"j", "J"},       Pair{"joules", "J"},      Pair{"kb/s", "KB/s"},     Pair{"mb/s", "MB/s"},
-    Pair{"gb/s", "GB/s"}, Pair{"octets", "B"},      Pair{"ko", "KiB"},        Pair{"mo", "MiB"},
-    Pair{"go", "GiB"},    Pair{"kilobytes", "KiB"}, Pair{"megabytes", "MiB"}, Pair{"gigabytes", "GiB"},
+    Pair{"%", "%"},
+    Pair{"percent", "%"},
+    Pair{"pct", "%"},
+    Pair{"percentage", "%"},
+    Pair{"perc", "%"},
+    Pair{"b", "B"},
+    Pair{"bytes", "B"},
+    Pair{"kb", "KiB"},
+    Pair{"kib", "KiB"},
+    Pair{"mb", "MiB"},
+    Pair{"mib", "MiB"},
+    Pair{"gb", "GiB"},
+    Pair{"gib", "GiB"},
+    Pair{"w", "W"},
+    Pair{"watt", "W"},
+    Pair{"watts", "W"},
+    Pair{"mw", "mW"},
+    Pair{"milliwatts", "mW"},
+    Pair{"c", "C"},
+    Pair{"celsius", "C"},
+    Pair{"deg", "C"},
+    Pair{"mhz", "MHz"},
+    Pair{"ghz", "GHz"},
+    Pair{"mj", "mJ"},
+    Pair{"j", "J"},
+    Pair{"joules", "J"},
+    Pair{"kb/s", "KB/s"},
+    Pair{"mb/s", "MB/s"},
+    Pair{"gb/s", "GB/s"},
+    Pair{"octets", "B"},
+    Pair{"ko", "KiB"},
+    Pair{"mo", "MiB"},
+    Pair{"go", "GiB"},
+    Pair{"kilobytes", "KiB"},
+    Pair{"megabytes", "MiB"},
+    Pair{"gigabytes", "GiB"},
+    Pair{"celsius degree", "C"},
 };
 
 // nvitop's collectors write "TAG/gpu:0/gpu_utilization (%)/mean", and the same with min, max and last, of which the
@@ -287,6 +370,31 @@ std::optional<int> take_number_behind(Words& words, std::string& unit) {
   return number;
 }
 
+// "" where these are no words of a reason for low clocks.
+std::string_view reason_by_words(const Words& words, bool of_clocks) {
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  const bool perf = has("performance") || has("perf");
+  bool clocks = false, reasons = false;
+  std::string letters;
+  for (const std::string& word : words) {
+    const bool limit = perf && (word == "limit" || word == "limits" || word == "cap");  // HWiNFO's, GPU-Z's
+    const bool around = is_one_of(kAroundReasons, word) || word == "performance" || word == "perf";
+    of_clocks = of_clocks || limit || is_one_of(kOfThrottling, word);
+    reasons = reasons || word == "reason" || word == "reasons";
+    clocks = clocks || word == "clock" || word == "clocks" || word.starts_with("throttl") || word.starts_with("event");
+    if (limit || around || is_one_of(kOfThrottling, word)) continue;
+    letters += word;
+  }
+  if (letters.empty() && reasons && has("cap") && perf) return "reasons.perfcap";
+  if (letters.empty()) return reasons && clocks ? "reasons.active" : "";
+  const auto in = [&](const auto& table) {
+    const auto known = std::find_if(table.begin(), table.end(), [&](const Pair& p) { return p.first == letters; });
+    return known == table.end() ? std::string_view() : known->second;
+  };
+  if (const auto name = in(kReasons); !name.empty()) return name;
+  return of_clocks ? in(kReasonsOfClocks) : "";
+}
+
 // That a column of another part of the machine, or of its memory, is named by.
 constexpr std::array<std::string_view, 18> kOtherParts{"mem",     "cpu",     "ram",  "host",  "disk", "net",
                                                        "encoder", "decoder", "fan",  "power", "temp", "clock",
@@ -309,6 +417,11 @@ bool has_word(std::string_view header, const std::array<std::string_view, kSize>
 }
 
 }  // namespace
+
+std::string_view reason_of_clocks(std::string_view words, bool of_clocks) {
+  std::string unit;
+  return words.size() > kLongestHeader ? "" : reason_by_words(words_in(words, unit), of_clocks);
+}
 
 bool names_processes(std::string_view header) { return has_word(header, kProcessWords) && !column_by_words(header); }
 bool is_of_no_gpu(std::string_view header) { return names_processes(header) || has_word(header, kOfNoGpu); }
@@ -372,14 +485,17 @@ std::optional<Series> series_by_labels(std::string_view header) {
 std::optional<WordedColumn> column_by_words(std::string_view header) {
   WordedColumn column;
   // Weights & Biases puts the name of the run before it: "lively-sun-4 - system.gpu.0.gpu".
-  if (const auto run = header.rfind(" - "); run != std::string_view::npos) header = header.substr(run + 3);
+  // HWiNFO has "Performance Limit - Power".
+  const auto run = header.rfind(" - ");
+  if (run != std::string_view::npos && !trim(lower(header.substr(0, run))).ends_with(" limit"))
+    header = header.substr(run + 3);
   const std::string plain = in_english(of_collector(trim(header)));
   header = plain;
   Words words = words_in(header, column.unit);
   if (auto time = time_by_words(words, column.unit)) return time;
   take_unit(words, column.unit);
   const std::optional<int> behind = take_number_behind(words, column.unit);
-  Words left;
+  Words left, said;  // said: as they are written, without the GPU's
   int gpu_words = 0;
   bool system = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -391,8 +507,9 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
       if (number && !column.gpu) column.gpu = number, i = next;
     } else if (word == "system" || word == "sys") {
       system = true;
-    } else if (!word.empty()) {
-      left.emplace_back(word);
+    } else {
+      said.push_back(words[i]);
+      if (!word.empty()) left.emplace_back(word);
     }
   }
   std::sort(left.begin(), left.end());
@@ -404,7 +521,17 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
     if (!column.says_gpu || column.gpu || part) return std::nullopt;
     column.gpu = behind;
   }
+  if (const auto reason = reason_by_words(said, false); !reason.empty()) {
+    constexpr std::array<std::string_view, 7> kFlags{"", "yes/no", "0/1", "bool", "boolean", "hex", "bitmask"};
+    if (!is_one_of(kFlags, lower(column.unit))) return std::nullopt;  // how long it held, or a part of the CPU's
+    column.name = reason;
+    column.unit.clear();
+    return column;
+  }
   std::string text = join(left, " ");
+  // An AMD GPU's "GFX Activity" is its use, or a counter of it, beside which "GPU use (%)" stands.
+  if (text == "active sm" && std::find(said.begin(), said.end(), "gfx") != said.end())
+    text = "util", column.second = true;
   if (text == "proc" && column.gpu) text = "util";  // glances' "gpu_nvidia0_proc"
   const auto known = std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) {
     return s.words == text && (s.unit.empty() || s.unit == column.unit);

@@ -16,12 +16,18 @@ struct WordedColumn {
   std::optional<int> gpu;  // the header is about this GPU alone: a column per GPU
   bool says_gpu = false;   // "gpu_mem_used", beside "mem_used" of the host
   bool elapsed = false;    // of a time: since the beginning, by its name
+  bool second = false;     // another column of the same thing says it better
 };
 // Nothing where a word is left that belongs to something else ("cpu_util"), or where too little is said ("memory").
 [[nodiscard]] std::optional<WordedColumn> column_by_words(std::string_view header);
 
 // A header that is not known and yet may be the utilisation of a GPU: it has words for both, and none of another part.
 [[nodiscard]] bool may_be_utilization(std::string_view header);
+
+// What a reason for low clocks is called by nvidia-smi ("reasons.sw_power_cap"), whoever spells it: "SwPowerCap", "HW
+// Slowdown"; "reasons.active" of a mask of them all. "power" and "thermal" are reasons where `of_clocks`, and what the
+// words say themselves ("throttle_thermal"). "": it is none.
+[[nodiscard]] std::string_view reason_of_clocks(std::string_view words, bool of_clocks = false);
 
 // A column of processes and of whose they are, of which one GPU has several at a time.
 [[nodiscard]] bool names_processes(std::string_view header);

@@ -17,6 +17,31 @@ std::string read_as(std::string_view header) {
   return text;
 }
 
+TEST(ColumnWords, ReasonsOfLowClocksInAnySpelling) {
+  for (const char* header : {"SwPowerCap", "sw_power_cap", "SW Power Cap", "SWPowerCap", "clocks_throttle_sw_power_cap",
+                             "nvmlClocksThrottleReasonSwPowerCap", "throttle_reason_power_cap", "power_throttling",
+                             "Performance Limit - Power [Yes/No]", "throttle.power"})
+    EXPECT_EQ(read_as(header), "reasons.sw_power_cap") << header;
+  EXPECT_EQ(read_as("HW Slowdown"), "reasons.hw_slowdown");
+  EXPECT_EQ(read_as("HwSlowdown [Yes/No]"), "reasons.hw_slowdown");
+  EXPECT_EQ(read_as("gpu1_hw_thermal_slowdown"), "reasons.hw_thermal_slowdown of 1");
+  EXPECT_EQ(read_as("thermal_throttled"), "reasons.sw_thermal_slowdown");
+  EXPECT_EQ(read_as("PowerBrake"), "reasons.hw_power_brake_slowdown");
+  for (const char* header : {"throttle_reasons", "ClocksThrottleReasons", "clock_event_reasons_active",
+                             "throttle reasons (hex)", "GPU Throttle Reason", "clocks_event_reasons_bitmask"})
+    EXPECT_EQ(read_as(header), "reasons.active") << header;
+  EXPECT_EQ(read_as("PerfCap Reason []"), "reasons.perfcap");
+  for (const char* header :
+       {"MaxSmClock", "max_sm_clock_mhz", "Max SM Clock (MHz)", "gpu_clock_max", "sm_clock_maximum"})
+    EXPECT_EQ(read_as(header).substr(0, 13), "clocks.max.sm") << header;
+  EXPECT_EQ(read_as("power_cap"), "power.limit");
+  EXPECT_EQ(read_as("GPU Power (W)"), "power.draw in W");
+  for (const char* header : {"reason", "status", "GPU Performance State", "throttle temperature (C)", "sw_power_cap_us",
+                             "Core Thermal Throttling [Yes/No]", "Thermal Throttling (PROCHOT CPU) [Yes/No]",
+                             "thermal_violation", "cpu_throttled"})
+    EXPECT_EQ(read_as(header), "") << header;
+}
+
 TEST(ColumnWords, SpellingsOfOneThing) {
   for (const char* header : {"GPU Utilization (%)", "gpu_utilization_percent", "gpuUtil [%]", "GPU use (%)",
                              "gpu-load %", "nvidia_gpu_usage_pct", "GPUUtil (%)", "avg gpu util [%]", "GPU (%)"})

@@ -457,6 +457,10 @@ TEST(Csv, TheLastTwoLinesOfHwinfoAreNoRows) {
                                header + ",,\"CPU [#0]: AMD Ryzen 9\",\"GPU [#0]: NVIDIA GeForce RTX 3080\",\n");
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.92));
   EXPECT_EQ(lost(r, "unreadable_row"), 0);
+  EXPECT_EQ(lost(r, "repeated_header"), 0) << "no run was appended";
+  const Recording twice =
+      read_log(header + "15.1.2025,18:22:01.123,8.0,90.0,\n" + header + "15.1.2025,18:22:03.123,8.0,92.0,\n" + header);
+  EXPECT_EQ(lost(twice, "repeated_header"), 1);
   const Recording cut = read_log(header + "15.1.2025,18:22:01.123,8.0,90.0,\n,,8.0,92.0,\n");
   EXPECT_EQ(lost(cut, "unreadable_row"), 1) << "elsewhere a row without a time is lost";
 }

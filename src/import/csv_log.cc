@@ -103,8 +103,7 @@ class CsvReader {
       lines.put(commas_.pointed(lines.line()));
       const std::string_view line = lines.line();
       if (line == header_) {
-        if (!stamped_) reader_.repeated_header(lines);
-        below_header_ = true;
+        below_header_ = lines.number();
         continue;
       }
       if (trim(line).empty()) continue;
@@ -114,7 +113,7 @@ class CsvReader {
         if (!dates_settled_) HR_TRYV(settle_dates(lines));
         data_line(lines);
       }
-      below_header_ = false;
+      below_header_ = std::exchange(other_header_, 0);
     }
     return reader_.finish();
   }
@@ -150,9 +149,15 @@ class CsvReader {
     return known == renamed_.end() ? name : known->second;
   }
 
+  // A header's names as --columns has them.
+  std::vector<std::string_view> named(std::vector<std::string_view> names) const {
+    for (std::string_view& name : names) name = told(name);
+    return names;
+  }
+
   Result<void> use(std::vector<std::string_view> names, std::uint32_t line) {
     for (std::string_view& name : names)
-      if (name = told(name); name == kSkipped) name = {};
+      if (name == kSkipped) name = {};
     cells_of_line_ = names.size();
     if (!stamp_.empty() && std::none_of(names.begin(), names.end(), is_clock)) names.emplace_back("timestamp");
     stamped_ = names.size() > cells_of_line_;
@@ -190,12 +195,13 @@ class CsvReader {
     if (!sensors_.empty()) {
       header_ = at.line();
       sensors_ = with_sensors(sensors_, cells_);
-      return use({sensors_.begin(), sensors_.end()}, at.number());
+      return use(named({sensors_.begin(), sensors_.end()}), at.number());
     }
     const bool renamed = std::any_of(cells_.begin(), cells_.end(), [&](auto cell) { return told(cell) != cell; });
-    const auto names = renamed ? cells_ : told_by_rows(cells_, at.at_hand(), separator_);
+    const auto names = told_by_rows(named(cells_), at.at_hand(), separator_);
     if (renamed || is_csv_header(names)) {
       header_ = at.line();
+      reader_.set_candidate(may_tell_apart(names, at.at_hand(), separator_));
       return use(names, at.number());
     }
     const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
@@ -251,24 +257,29 @@ class CsvReader {
     const auto column = columns_.timestamp ? columns_.timestamp : columns_.date;
     HR_TRYV(settle_excel_days(lines));
     reader_.set_order(options_.date_order);
-    dates_settled_ = !column || stamped_ || options_.date_order != DateOrder::kUnknown;
+    dates_settled_ = !column || options_.date_order != DateOrder::kUnknown;
     if (dates_settled_) return {};
     const std::size_t place = gpus_.empty() ? *column : gpus_[0].cells[*column];
     split_cells(lines.line(), separator_, cells_);
-    if (place >= cells_.size()) return {};
+    if (place >= cells_.size() && !stamped_) return {};
     dates_settled_ = true;
-    const std::string first(cells_[place]);
+    const std::string first = stamped_ ? stamp_ : std::string(cells_[place]);
     DateOrderFinder finder;
     if (!finder.add(first)) return {};
     line_ = lines.line();
     lines.put(line_);
     LineCursor later(lines.rest());
     while (later.next()) {
+      if (stamped_) {
+        if (const auto stamp = time_of_line(later.line())) finder.add(*stamp);
+        continue;
+      }
       split_cells(commas_.pointed(later.line()), separator_, cells_);
       if (place < cells_.size()) finder.add(cells_[place]);
     }
     reader_.set_order(finder.order());
     if (finder.order() != DateOrder::kUnknown || TimeReader({}).read(first)) return {};
+    if (finder.one_day()) return void(reader_.assume_month_first(first)), Result<void>{};
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: which is the day of '{}' no row tells", name_, lines.number(), first),
                 "--date-order day-first or month-first says it");
@@ -329,7 +340,7 @@ class CsvReader {
   // HWiNFO ends a log with its header and, below it, the part of the machine that each column is of.
   bool names_parts() const {
     const auto clock = columns_.timestamp ? columns_.timestamp : columns_.time;
-    return below_header_ && gpus_.empty() && clock && *clock < cells_.size() && cells_[*clock].empty();
+    return below_header_ > 0 && gpus_.empty() && clock && *clock < cells_.size() && cells_[*clock].empty();
   }
 
   // A line with a time and nothing else is that of the rows below it, where they have none.
@@ -346,17 +357,18 @@ class CsvReader {
       if (auto stamp = time_of_line(at.line())) return stamped_by(std::move(*stamp));
     split_cells(at.line(), separator_, cells_);
     if (names_parts()) return;
+    if (below_header_ > 0 && !stamped_) reader_.repeated_header(below_header_);  // one at the end begins no run
     if (const auto line = commas_.pointed_row(at.line(), cells_.size()); line.data() != at.line().data()) {
       at.put(line);
       split_cells(line, separator_, cells_);
     }
     if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
     if (cells_.size() == cells_of_line_ + 1) join_time();
-    if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at);
+    if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at.number());
     if (is_other_header()) {  // a run with other columns was appended
-      if (reader_.rows() > 0) reader_.repeated_header(at);
+      if (reader_.rows() > 0) other_header_ = at.number();
       header_ = at.line();
-      if (auto known = use(cells_, at.number()); !known) reader_.problem(at.number(), 1, known.error().what);
+      if (auto known = use(named(cells_), at.number()); !known) reader_.problem(at.number(), 1, known.error().what);
       return;
     }
     if (!usable_) {
@@ -437,7 +449,8 @@ class CsvReader {
   std::vector<std::string> sensors_;  // of the header above the names; then the names that it gives
   std::string stamp_;                 // a line that is a time, of the rows below it
   bool stamped_ = false;              // the rows have no time, and lines between them have
-  bool below_header_ = false;         // which came again
+  std::uint32_t below_header_ = 0;    // the line of a header that came again, right above
+  std::uint32_t other_header_ = 0;    // the line itself, where it has other columns
   std::string line_;                  // whose dates were asked about
   std::string time_;                  // of the row, in one cell
   std::vector<std::string_view> cells_, cells_of_gpu_;

@@ -369,10 +369,45 @@ TEST(NvidiaSmi, MessagesBetweenRowsAreCountedAndKept) {
   EXPECT_EQ(r.events[1].kind, "note");
 }
 
+TEST(Csv, ReasonsOfLowClocksAreReadAsFlagsMasksAndWords) {
+  const auto reasons = [](std::string_view header, std::vector<std::string_view> cells) {
+    std::string text = fmt::format("time,gpu,gpu_util_percent,sm_clock_mhz,max_sm_clock_mhz,{}\n", header);
+    int second = 0;
+    for (const std::string_view cell : cells)
+      text += fmt::format("2025-02-03 10:00:{:02},0,97,705,1410,{}\n", second++, cell);
+    const Recording r = read_log(text);
+    EXPECT_EQ(device_of(r.sources[0]).sm_clock_max_mhz, 1410);
+    return values(r, Metric::kEventReasons);
+  };
+  EXPECT_THAT(reasons("SwPowerCap", {"True", "False", "1", "0", "Active", "Not Active"}),
+              ElementsAre(4, 0, 4, 0, 4, 0));
+  EXPECT_THAT(reasons("HW Slowdown,sw_thermal_slowdown", {"yes,no", "no,yes", "no,no"}), ElementsAre(8, 0x20, 0));
+  EXPECT_THAT(reasons("throttle_reasons", {"0x0000000000000004", "0x8", "4", "4.0", "0000000000000020", "0"}),
+              ElementsAre(4, 8, 4, 4, 0x20, 0));
+  EXPECT_THAT(reasons("clocks_throttle_reasons",
+                      {"SwPowerCap", "None", "HwSlowdown|SwThermalSlowdown", "SW Power Cap + HW Thermal Slowdown"}),
+              ElementsAre(4, 0, 0x28, 0x44));
+  EXPECT_THAT(reasons("PerfCap Reason []", {"1", "16", "2", "4"}), ElementsAre(4, 1, 0x20, 0));
+  EXPECT_THAT(reasons("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", {"4", "0", "128"}), ElementsAre(4, 0, 0x80));
+}
+
 TEST(NvidiaSmi, ALogOfMessagesOnlySaysTheMessage) {
   const Error error = import_error("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n");
   EXPECT_EQ(error.code, Errc::kInvalidInput);
   EXPECT_THAT(error.what, HasSubstr("log:1: 'NVIDIA-SMI has failed"));
+  EXPECT_THAT(error.what, HasSubstr("the kernel module of the driver is not loaded"));
+  EXPECT_THAT(error.hint, HasSubstr("headroom doctor"));
+  const Error loop = import_error(
+      "Mon Feb  3 10:00:00 UTC 2025\nNo devices were found\nMon Feb  3 10:00:05 UTC 2025\n"
+      "No devices were found\n");
+  EXPECT_THAT(loop.what, HasSubstr("the driver runs and has no GPU"));
+  EXPECT_THAT(loop.hint, HasSubstr("headroom doctor"));
+  const Error lost = import_error(
+      "Unable to determine the device handle for GPU 0000:01:00.0: GPU is lost.  Reboot the system to recover this "
+      "GPU\n");
+  EXPECT_THAT(lost.what, HasSubstr("the driver lost the GPU"));
+  EXPECT_THAT(lost.hint, HasSubstr("xid"));
+  EXPECT_THAT(import_error("bash: line 1: nvidia-smi: command not found\n").hint, HasSubstr("headroom doctor"));
 }
 
 TEST(NvidiaSmi, ATruncatedLastLineIsLeftOutAndCounted) {

@@ -50,9 +50,9 @@ ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
     const bool metric = rule && rule->role == ColumnRole::kMetric;
     if (metric && !rule->gpu && is_first_of_several(names[i], all_names)) rule->gpu = 0;
     if (rule && rule->gpu) {
-      const std::string thing =
-          fmt::format("{} {} {} {}", static_cast<int>(rule->role), static_cast<int>(rule->metric),
-                      static_cast<int>(rule->fact), rule->role == ColumnRole::kNotKept ? names[i] : "");
+      const std::string thing = fmt::format("{} {} {} {} {}", static_cast<int>(rule->role),
+                                            static_cast<int>(rule->metric), static_cast<int>(rule->fact),
+                                            rule->reason_bit, rule->role == ColumnRole::kNotKept ? names[i] : "");
       const int gpu = index_of(names[i], *rule->gpu, labelled);
       if (gpus[gpu].emplace(thing, i).second)
         found.emplace(thing, names[i]);

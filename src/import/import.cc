@@ -23,6 +23,7 @@
 #include "import/table.h"
 #include "import/trace.h"
 #include "import/unknown_file.h"
+#include "model/losses.h"
 
 namespace headroom {
 
@@ -222,6 +223,20 @@ Result<void> check_interval(const ImportOptions& options) {
   return fail(Errc::kInvalidInput, "the interval between rows must be between 0 and a year");
 }
 
+// Metrics that the table of a log has no column for, beside the columns of the table that are not kept.
+void name_left_out(const std::vector<std::string>& names, Recording& recording) {
+  if (names.empty()) return;
+  const auto count = static_cast<std::int64_t>(names.size());
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  for (Loss& loss : recording.losses)
+    if (loss.what == info(LossKind::kColumnNotKept).name) {
+      loss.count += count;
+      loss.detail = fmt::format("{}, {}", text, loss.detail);
+      return;
+    }
+  recording.losses.push_back(make_loss(LossKind::kColumnNotKept, count, std::move(text)));
+}
+
 }  // namespace
 
 Result<std::function<std::int64_t(std::int64_t)>> utc_offset_of(std::string_view text) {
@@ -287,10 +302,13 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
       auto table = table_of(format, text);
       if (!table) return tl::unexpected(within(name, table.error()));
       const Attrs extra = std::move(table->extra);
+      const std::vector<std::string> left_out = std::move(table->left_out);
       const std::string csv = std::exchange(*table, {}).csv();
       ByteStream bytes = ByteStream::of(csv);
       auto recording = read_csv_log(name + " as a table", bytes, format, options);
-      if (recording) recording->meta.extra.insert(extra.begin(), extra.end());
+      if (!recording) return recording;
+      recording->meta.extra.insert(extra.begin(), extra.end());
+      name_left_out(left_out, *recording);
       return recording;
     }
     case LogFormat::kKineto: {

@@ -135,6 +135,7 @@ class KinetoReader {
   void device_number(std::int64_t value);
   void event_done();
   void take_xla();
+  void take_xla_host();
   void use();
   [[nodiscard]] Place place() const {
     return depth_ == 0 || depth_ > kinds_.size() ? Place::kElsewhere : kinds_.back();
@@ -151,7 +152,8 @@ class KinetoReader {
   Nanos base_ = 0;
   std::int64_t events_ = 0;
   std::optional<std::size_t> stopped_at_;
-  bool saw_events_ = false, of_xla_ = false;
+  bool saw_events_ = false, of_xla_ = false, of_jax_ = false, of_tensorflow_ = false, cuda_calls_ = false;
+  std::set<std::int64_t> all_streams_;                           // processes whose threads are all streams
   std::map<std::int64_t, int> xla_gpus_;                         // by process
   std::set<std::pair<std::int64_t, std::int64_t>> xla_streams_;  // process and thread
 };
@@ -286,7 +288,14 @@ void KinetoReader::device_number(std::int64_t value) {
 void KinetoReader::event_done() {
   if (event_.phase == "M" && event_.name == "process_name" && event_.pid) {
     of_xla_ = of_xla_ || event_.called.starts_with("/device:") || event_.called.starts_with("/host:");
-    if (event_.called.starts_with(kXlaGpu))
+    // A timeline of TensorFlow 1: "/device:GPU:0/stream:all Compute", whose threads are all streams.
+    const auto gpu = event_.called.find("/device:GPU:");
+    if (gpu != std::string::npos && event_.called.find("/stream:", gpu) != std::string::npos) {
+      const std::string_view number = std::string_view(event_.called).substr(gpu + kXlaGpu.size());
+      xla_gpus_[*event_.pid] = parse_number<int>(number.substr(0, number.find('/'))).value_or(0);
+      all_streams_.insert(*event_.pid);
+      of_xla_ = true;
+    } else if (event_.called.starts_with(kXlaGpu) && event_.called.find(' ') == std::string::npos)
       xla_gpus_[*event_.pid] = parse_number<int>(std::string_view(event_.called).substr(kXlaGpu.size())).value_or(0);
     builder_.process_name(*event_.pid, event_.called);
   }
@@ -302,7 +311,10 @@ void KinetoReader::take_xla() {
   if (event_.name.starts_with('$')) event_.category = "python_function";
   if (event_.name.starts_with("PjitFunction(")) event_.category = "cuda_runtime", event_.name.insert(0, "Launch of ");
   const auto gpu = event_.pid ? xla_gpus_.find(*event_.pid) : xla_gpus_.end();
-  if (gpu == xla_gpus_.end() || !event_.tid || !xla_streams_.contains({*event_.pid, *event_.tid})) return;
+  if (gpu == xla_gpus_.end()) return take_xla_host();
+  if (!event_.tid || (!all_streams_.contains(*event_.pid) && !xla_streams_.contains({*event_.pid, *event_.tid})))
+    return;
+  if (all_streams_.contains(*event_.pid)) xla_streams_.emplace(*event_.pid, *event_.tid);
   event_.category = event_.name.starts_with("Memcpy")   ? "gpu_memcpy"
                     : event_.name.starts_with("Memset") ? "gpu_memset"
                                                         : "kernel";
@@ -310,6 +322,20 @@ void KinetoReader::take_xla() {
     if (event_.name.find(short_name) != std::string::npos && event_.category == "gpu_memcpy") event_.name = name;
   event_.device = gpu->second;
   event_.correlation.reset();  // the calls that launch have no category
+}
+
+// TensorFlow's own names on the host: its input, and calls of CUDA that launch or wait.
+void KinetoReader::take_xla_host() {
+  const std::string& name = event_.name;
+  const bool input = name.find("IteratorGetNext") != std::string::npos || name.starts_with("Iterator::") ||
+                     name.starts_with("OptionalGetNext");
+  const bool cuda =
+      name.size() > 2 && name.starts_with("cu") && (name.starts_with("cuda") || (name[2] >= 'A' && name[2] <= 'Z'));
+  if (input) event_.category = "cpu_op", of_tensorflow_ = true;
+  if (cuda && event_.category.empty()) event_.category = "cuda_runtime", cuda_calls_ = true;
+  of_tensorflow_ = of_tensorflow_ || name.starts_with("EagerKernelExecute") || name.starts_with("EagerLocalExecute") ||
+                   name.starts_with("FunctionRun");
+  of_jax_ = of_jax_ || name.starts_with("Launch of PjitFunction(") || name.starts_with('$');
 }
 
 void KinetoReader::use() {
@@ -321,7 +347,10 @@ void KinetoReader::use() {
   const std::string function = category != "python_function" ? ""
                                : of_xla_                     ? frame_of_jax(event_.name)
                                                              : frame_of_kineto(event_.name);
-  if (!work && !call && !op && !annotation && function.empty()) return;
+  if (!work && !call && !op && !annotation && function.empty()) {
+    builder_.other_annotations = builder_.other_annotations || of_xla_ || category.find("annotation") != category.npos;
+    return;
+  }
   ++events_;
   const auto bad = [&](std::string_view what) {
     builder_.losses().add(LossKind::kUnreadableEvent, 1,
@@ -357,7 +386,10 @@ Result<Recording> KinetoReader::finish(const std::string& name, const std::strin
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: a JSON file without an event that PyTorch's profiler writes", name),
                 "torch.profiler.profile(...).export_chrome_trace(\"trace.json\") writes one");
-  if (!xla_streams_.empty()) builder_.written_by("XLA"), builder_.extra()["calls"] = "not read";
+  if (!xla_streams_.empty()) {
+    builder_.written_by(of_tensorflow_ ? "TensorFlow" : of_jax_ ? "JAX" : "JAX or TensorFlow");
+    if (!cuda_calls_) builder_.extra()["calls"] = "not read";
+  }
   if (stopped_at_) {
     const std::string why = cut.empty() ? "the JSON ends or breaks there" : cut;
     builder_.losses().add(LossKind::kTruncatedTrace, 1, [&] {

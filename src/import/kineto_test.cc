@@ -294,6 +294,39 @@ TEST(Kineto, OfXlaPythonFunctionsTellWhatTheHostDidBeforeALaunch) {
   EXPECT_EQ(frame_of_jax("$builtins next"), "");
 }
 
+TEST(Kineto, OfTensorflowTheIteratorIsAnOperatorAndItsTraceIsCalledSo) {
+  const auto host = [](std::string_view name, int at, int length) {
+    return fmt::format(R"({{"ph":"X","pid":501,"tid":9,"name":"{}","ts":{},"dur":{}}},)", name, at, length);
+  };
+  std::string text = R"({"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},)"
+                     R"({"ph":"M","pid":501,"name":"process_name","args":{"name":"/host:CPU"}},)"
+                     R"({"ph":"M","pid":1,"tid":14,"name":"thread_name","args":{"name":"Stream #14"}},)";
+  for (int step = 0; step < 3; ++step)
+    text += host("IteratorGetNext", 100 * step, 50) + host("EagerKernelExecute", 100 * step + 50, 5) +
+            fmt::format(R"({{"ph":"X","pid":1,"tid":14,"name":"MatMul","ts":{},"dur":40}},)", 100 * step + 55);
+  text.back() = ']';
+  const auto r = read(text + "}");
+  ASSERT_TRUE(r) << r.error().what;
+  ASSERT_FALSE(r->all(SourceKind::kCallThread).empty());
+  EXPECT_NE(std::find(r->texts.begin(), r->texts.end(), "IteratorGetNext"), r->texts.end());
+  for (const auto& [tier, why] : r->meta.missing_tiers) {
+    EXPECT_EQ(why.find("XLA"), std::string::npos) << why;
+    EXPECT_EQ(why.find("holds no annotation"), std::string::npos) << why;
+    EXPECT_TRUE(tier != 'N' || why == "a trace of TensorFlow does not have it") << why;
+  }
+}
+
+TEST(Kineto, ATimelineOfTensorflowHasStreamsByItsProcesses) {
+  const std::string text =
+      R"({"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0/stream:all Compute"}},)"
+      R"({"ph":"M","pid":2,"name":"process_name","args":{"name":"/job:localhost/replica:0/task:0/device:CPU:0 Compute"}},)"
+      R"({"ph":"X","cat":"Op","pid":2,"tid":0,"name":"IteratorGetNext","ts":0,"dur":60},)"
+      R"({"ph":"X","cat":"Op","pid":1,"tid":0,"name":"MatMul","ts":60,"dur":40}]})";
+  const auto r = read(text);
+  ASSERT_TRUE(r) << r.error().what;
+  EXPECT_EQ(r->meta.end - r->meta.start, 100 * kMicrosecond);
+}
+
 TEST(Kineto, TimesAreRoundedToNanoseconds) {
   const auto r = read(trace({kernel("10.0006", "1.9994"), kernel("20.00049", "1")}));
   ASSERT_TRUE(r);

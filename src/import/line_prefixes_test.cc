@@ -72,5 +72,82 @@ TEST(Hosts, InAColumnTellGpusApart) {
               HasSubstr("no column is a reading of a GPU"));
 }
 
+TEST(Hosts, AreToldWhateverTheirColumnIsCalledAndWhateverTheGpusAre) {
+  const auto read = [](std::string_view header, const auto& cells) {
+    std::string text = fmt::format("time,{},gpu_util_percent,mem_used_mb\n", header);
+    for (int s = 0; s < 30; ++s)
+      for (int host = 0; host < 2; ++host)
+        for (int gpu = 0; gpu < 2; ++gpu)
+          text += fmt::format("2025-05-06T01:00:{:02}Z,{},{},4000\n", s, cells(host, gpu), host * 50 + gpu * 10 + 5);
+    const Recording r = read_log(text);
+    EXPECT_EQ(r.sources.size(), 4u) << header;
+    if (r.sources.size() != 4) return std::string();
+    EXPECT_EQ(values(r, Metric::kGpuUtil, 3).at(0), 0.65) << header;
+    EXPECT_EQ(device_of(r.sources[2]).index, 2) << header;
+    return device_of(r.sources[2]).name;
+  };
+  const auto named = [](int host, int gpu) { return fmt::format("node{},{}", host + 1, gpu); };
+  for (const char* header : {"node,device", "host,gpu", "instance,minor", "server,index", "node_name,card"})
+    EXPECT_EQ(read(header, named), "node2") << header;
+  const auto numbered = [](int host, int gpu) { return fmt::format("{},{}", host, gpu); };
+  EXPECT_EQ(read("node,device", numbered), "host 1");
+  EXPECT_EQ(read("compute_node_rank,device", numbered), "host 1");
+  EXPECT_EQ(read("gpu", [](int host, int gpu) { return fmt::format("node{}:{}", host, gpu); }), "node1");
+  EXPECT_EQ(read("device", [](int host, int gpu) { return fmt::format("a{}/gpu{}", host, gpu); }), "a1");
+}
+
+TEST(Hosts, ANumberThatTellsNoRowsApartIsNone) {
+  std::string text = "time,node,gpu,gpu_util_percent\n";
+  for (int s = 0; s < 30; ++s)
+    for (int gpu = 0; gpu < 2; ++gpu) text += fmt::format("2025-05-06T01:00:{:02}Z,{},{},{}\n", s, gpu, gpu, 50 + gpu);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(device_of(r.sources[1]).name, "") << "of NUMA";
+}
+
+TEST(Hosts, OfUuidsAreSaidAndTheirIndicesAreNotShared) {
+  std::string text = "timestamp, host, index, uuid, utilization.gpu [%]\n";
+  for (int s = 0; s < 4; ++s)
+    for (const char* host : {"a", "b"})
+      text += fmt::format("2025/11/05 21:13:{:02}.000, {}, 0, GPU-{}, 7 %\n", s, host, host);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(device_of(r.sources[1]).name, "b");
+  EXPECT_EQ(device_of(r.sources[1]).index, 1);
+}
+
+TEST(Hosts, OfAnAnswerOfPrometheusAreInTheReport) {
+  const auto series = [](std::string_view labels, int value) {
+    return fmt::format(
+        R"({{"metric":{{"__name__":"DCGM_FI_DEV_GPU_UTIL","gpu":"0",{}}},"values":[[1741600000,"{}"],[1741600005,"{}"]]}})",
+        labels, value, value);
+  };
+  const auto answer = [&](std::string_view one, std::string_view other) {
+    return fmt::format(R"({{"status":"success","data":{{"resultType":"matrix","result":[{},{}]}}}})", series(one, 90),
+                       series(other, 20));
+  };
+  const Recording named = read_log(answer(R"("Hostname":"n1","instance":"10.0.0.1:9400")", R"("Hostname":"n2")"));
+  ASSERT_EQ(named.sources.size(), 2u);
+  EXPECT_EQ(device_of(named.sources[0]).name, "n1");
+  EXPECT_EQ(device_of(named.sources[1]).name, "n2");
+  EXPECT_EQ(named.meta.extra.at("hosts"), "n1 (GPU 0), n2 (GPU 1)");
+  const Recording scraped =
+      read_log(answer(R"("instance":"10.0.0.1:9400")", R"("instance":"10.0.0.2:9400","modelName":"A")"));
+  ASSERT_EQ(scraped.sources.size(), 2u);
+  EXPECT_EQ(device_of(scraped.sources[0]).name, "10.0.0.1");
+  EXPECT_EQ(device_of(scraped.sources[1]).name, "A (10.0.0.2)");
+}
+
+TEST(Hosts, WhatTellsRowsApartAndIsCalledOtherwiseIsNamedByACommandThatRuns) {
+  std::string text = "time,thread,gpu_util_percent\n";
+  for (int s = 0; s < 40; ++s)
+    for (int gpu = 0; gpu < 2; ++gpu) text += fmt::format("2025-05-06T01:{:02}:00Z,{},{}\n", s, gpu, 50 + gpu);
+  const Error error = import_error(text);
+  EXPECT_THAT(error.hint, HasSubstr("--columns thread=index"));
+  ImportOptions options;
+  options.columns = "thread=index";
+  EXPECT_EQ(read_log(text, options).sources.size(), 2u);
+}
+
 }  // namespace
 }  // namespace headroom

@@ -96,7 +96,7 @@ std::size_t LogBuilder::gpu(std::string_view identity, std::string_view uuid, st
   const std::size_t count = data_.gpus.size();
   for (std::size_t step = 0; step < count; ++step) {  // the next one is the likeliest: rows come in rounds
     const std::size_t i = (last_gpu_ + 1 + step) % count;
-    if (data_.gpus[i].identity == identity && data_.gpus[i].host == host) return last_gpu_ = i;
+    if (data_.gpus[i].identity == identity && (data_.gpus[i].host == host || is_uuid(identity))) return last_gpu_ = i;
   }
   if (count >= kMostGpus) return kTooMany;
   GpuLog gpu;

@@ -51,6 +51,7 @@ struct LogData {
   LogLosses losses;
   bool whole_seconds = false;  // every time was a whole second: several rows may share one
   bool names_gpus = false;     // rows say which GPU they are about
+  std::string may_tell_apart;  // a column that may say it, and is called otherwise
   bool of_processes = false;   // a column names processes, or whose they are
   bool has_times = false;      // rows say when they were taken
   Attrs extra;                 // for RecordingMeta::extra
@@ -67,8 +68,8 @@ class LogBuilder {
   // The slot of a metric's column.
   [[nodiscard]] std::size_t slot(Metric metric);
   static constexpr std::size_t kMostGpus = 256, kTooMany = static_cast<std::size_t>(-1);
-  // The GPU that rows name by `identity`, of one host by that of others apart; made, with its key and index, when it is
-  // new. kTooMany beyond kMostGpus.
+  // The GPU that rows name by `identity`, of one host by that of others apart, but where it is a UUID; made, with its
+  // key and index, when it is new. kTooMany beyond kMostGpus.
   [[nodiscard]] std::size_t gpu(std::string_view identity, std::string_view uuid, std::string_view index,
                                 std::string_view host = {});
   // Starts a row; the cells that follow are its own.

@@ -156,6 +156,15 @@ constexpr std::array kCsvNames{
     role("node", ColumnRole::kHost),
     role("nodename", ColumnRole::kHost),
     role("node_name", ColumnRole::kHost),
+    role("node_id", ColumnRole::kHost),
+    role("nodeid", ColumnRole::kHost),
+    role("instance", ColumnRole::kHost),
+    role("server", ColumnRole::kHost),
+    role("server_name", ColumnRole::kHost),
+    role("machine", ColumnRole::kHost),
+    role("machine_name", ColumnRole::kHost),
+    role("computer", ColumnRole::kHost),
+    role("host number", ColumnRole::kHost),
     role("phase", ColumnRole::kPhase),
     role("stage", ColumnRole::kPhase),
     fact("name", DeviceFact::kName),
@@ -177,6 +186,8 @@ constexpr std::array kCsvNames{
     ratio("gpu_utilization", Metric::kGpuUtil),
     ratio("utilization", Metric::kGpuUtil),
     ratio("gfx_activity", Metric::kGpuUtil),
+    ratio("gfx", Metric::kGpuUtil, 1),
+    ratio("gfx%", Metric::kGpuUtil, 1),
     ratio("util", Metric::kGpuUtil),
     ratio("utilization.memory", Metric::kMemoryUtil),
     ratio("mem_util", Metric::kMemoryUtil),
@@ -215,6 +226,7 @@ constexpr std::array kCsvNames{
     plain("pstate", Metric::kPerformanceState, 32),
     plain("reasons.active", Metric::kEventReasons, kMany),
     plain("reasons", Metric::kEventReasons, kMany),
+    plain("reasons.perfcap", Metric::kEventReasons, kMany),
     reason("reasons.gpu_idle", kReasonGpuIdle),
     reason("reasons.applications_clocks_setting", kReasonApplicationClocks),
     reason("reasons.sw_power_cap", kReasonSwPowerCap),
@@ -366,6 +378,8 @@ std::optional<ColumnRule> worded_column(std::string_view header) {
     if (rule->dimension == Dimension::kRatio) rule->multiplier = 100;
   }
   rule->gpu = named->gpu;
+  rule->perfcap = named->name == "reasons.perfcap";
+  if (named->second) ++rule->rank;
   if (rule->role == ColumnRole::kTimestamp) {
     rule->multiplier = time_unit(named->unit).value_or(0);
     rule->rank = named->elapsed ? 1 : 0;  // a time of day says more

@@ -63,6 +63,7 @@ struct ColumnRule {
   bool of_one = false;             // a ratio without a unit: percent, or a fraction of one
   bool any_size = false;           // of memory: no unit in the header
   bool says_percent = false;       // … and a cell had a unit
+  bool perfcap = false;            // reasons in the bits of GPU-Z
   std::optional<int> gpu;          // a column of this GPU alone: "gpu0_util"
   // The unit written in the cell read last, and its multiplier: units hardly ever change within a column.
   std::array<char, 16> cell_unit{};  // ends with zeros

@@ -232,12 +232,25 @@ TEST(LogCorpus, ATableWithoutATimeIsRefusedAndTheErrorNamesTheOptions) {
 }
 
 TEST(LogCorpus, ADateThatNoRowDecidesIsAskedFor) {
-  const std::string text = "timestamp,gpu_util\n02-11-2025 10:00:00,20\n02-11-2025 10:00:01,30\n";
+  const std::string text = "timestamp,gpu_util\n02-11-2025 10:00:00,20\n03-12-2025 10:00:01,30\n";
   const Error error = import_error(text);
   EXPECT_NE(error.hint.find("--date-order"), std::string::npos) << error.what;
   ImportOptions options;
   options.date_order = DateOrder::kDayFirst;
   EXPECT_EQ(read_log(text, options).tracks[0].at[0], 1762077600 * kSecond);
+}
+
+TEST(LogCorpus, ADateThatAllRowsShareIsNotAskedFor) {
+  const std::string rows = "02-11-2025 10:00:00,20\n02-11-2025 10:00:01,30\n02-11-2025 10:00:02,30\n";
+  const Recording recording = read_log("timestamp,gpu_util\n" + rows);
+  EXPECT_THAT(times(recording), ::testing::ElementsAre(0, 1, 2));
+  EXPECT_EQ(lost(recording, "assumed_date_order"), 1);
+  const Recording loop =
+      read_log("timestamp,utilization.gpu [%]\n03/02/2025 10:00:00, 20 %\n03/02/2025 10:00:01, 30 %\n");
+  EXPECT_EQ(loop.tracks[0].at[0], 1740909600 * kSecond) << "the second of March";
+  const Recording decided = read_log("timestamp,gpu_util\n12-11-2025 23:59:59,20\n13-11-2025 00:00:01,30\n");
+  EXPECT_EQ(lost(decided, "assumed_date_order"), 0);
+  EXPECT_THAT(times(decided), ::testing::ElementsAre(0, 2));
 }
 
 TEST(LogCorpus, ColumnsCanBeRenamedAndSkipped) {

@@ -34,6 +34,8 @@ class DateOrderFinder {
   // False where the order of `text` is no question.
   bool add(std::string_view text);
   [[nodiscard]] DateOrder order() const;
+  // All of one day: which it is changes the date of the log, and nothing in it.
+  [[nodiscard]] bool one_day() const { return first_ != 0 && first_changed_ == 0 && second_changed_ == 0; }
 
  private:
   int first_ = 0, second_ = 0;

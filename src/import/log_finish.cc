@@ -6,12 +6,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include "base/fnv.h"
+#include "base/visible.h"
 #include "import/log_builder.h"
 #include "import/log_order.h"
 #include "model/bounds.h"
 #include "model/events.h"
+#include "model/gpu_vendor.h"
 
 namespace headroom {
 
@@ -354,10 +357,14 @@ RecordingMeta make_meta(const LogData& data, Nanos interval, std::string_view or
   meta.origin = fmt::format("import:{}", origin);
   meta.writer = "headroom " HEADROOM_VERSION;
   meta.tiers = "N";
+  const bool of_nvidia = data.format == LogFormat::kNvidiaSmi || data.format == LogFormat::kSmiXml ||
+                         data.format == LogFormat::kSmiText || data.format == LogFormat::kSmiQuery;
   const std::string why =
-      fmt::format("{} has readings of GPUs only", data.format == LogFormat::kMonitorCsv ? "a monitor's CSV"
-                                                  : data.format == LogFormat::kDmon     ? "a log of nvidia-smi dmon"
-                                                                                        : "a log of nvidia-smi");
+      fmt::format("{} has readings of GPUs only", !vendor_of(data.extra).empty()          ? "such a log"
+                                                  : data.format == LogFormat::kMonitorCsv ? "a monitor's CSV"
+                                                  : data.format == LogFormat::kDmon       ? "a log of nvidia-smi dmon"
+                                                  : of_nvidia                             ? "a log of nvidia-smi"
+                                                                                          : "such a log");
   for (const char tier : {'P', 'L', 'Y', 'X', 'C'}) meta.missing_tiers.push_back({tier, why});
   meta.start_realtime = meta.start;
   meta.interval = interval;
@@ -403,10 +410,41 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
   return recording;
 }
 
+// "GPU 4", "GPUs 4 to 7", "GPUs 0, 2 and 5".
+std::string words_of_gpus(std::vector<int> indices) {
+  std::sort(indices.begin(), indices.end());
+  if (indices.size() == 1) return fmt::format("GPU {}", indices[0]);
+  if (indices.size() > 2 && indices.back() - indices.front() + 1 == static_cast<int>(indices.size()))
+    return fmt::format("GPUs {} to {}", indices.front(), indices.back());
+  const int last = indices.back();
+  indices.pop_back();
+  return fmt::format("GPUs {} and {}", fmt::join(indices, ", "), last);
+}
+
+// "node1 (GPUs 0 to 3), node2 (GPUs 4 to 7)".
+std::string words_of_hosts(const LogData& data) {
+  constexpr std::size_t kNamed = 6;
+  std::vector<std::pair<std::string, std::vector<int>>> hosts;
+  for (const GpuLog& gpu : data.gpus) {
+    auto known = std::find_if(hosts.begin(), hosts.end(), [&](const auto& host) { return host.first == gpu.host; });
+    if (known == hosts.end()) known = hosts.insert(hosts.end(), {gpu.host, {}});
+    known->second.push_back(gpu.device.index);
+  }
+  std::vector<std::string> words;
+  for (const auto& [host, gpus] : hosts)
+    if (words.size() < kNamed)
+      words.push_back(fmt::format("{} ({})", host.empty() ? "one without a name" : host, words_of_gpus(gpus)));
+  if (hosts.size() > kNamed) words.push_back(fmt::format("and {} others", hosts.size() - kNamed));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 // Where rows are of several hosts, each GPU's is said behind its name.
 void name_hosts(LogData& data) {
   const auto of_other_host = [&](const GpuLog& gpu) { return gpu.host != data.gpus[0].host; };
-  if (std::none_of(data.gpus.begin(), data.gpus.end(), of_other_host)) return;
+  const bool several = std::any_of(data.gpus.begin(), data.gpus.end(), of_other_host);
+  const bool asked = data.format == LogFormat::kPrometheus && !data.gpus[0].host.empty();  // who asks may not know
+  if (several || asked) data.extra["hosts"] = words_of_hosts(data);
+  if (!several) return;
   for (GpuLog& gpu : data.gpus)
     gpu.device.name = gpu.device.name.empty() ? gpu.host : fmt::format("{} ({})", gpu.device.name, gpu.host);
 }
@@ -417,7 +455,9 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   HR_TRYV(settle_fractions(data));
   take_engine_activity(data);
   for (GpuLog& gpu : data.gpus) take_free_memory(data, gpu, options.memory_total_bytes);
-  constexpr const char* kWithIndex = "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…";
+  const std::string with_index =
+      vendor_of(data.extra).empty() ? "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…"
+                                    : fmt::format("log with: {}", log_command(vendor_of(data.extra)));
   for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) {
     fill_columns(data.gpus[i]);
     if (!shares_times(data, data.gpus[i])) continue;
@@ -425,7 +465,10 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
                 fmt::format("{}: {} has several rows for one time, again and again, and no column that is known says "
                             "what tells them apart (GPUs, processes, metrics), or the times are cut short",
                             data.name, data.names_gpus ? fmt::format("GPU {}", data.gpus[i].device.index) : "the log"),
-                fmt::format("a column that names the GPU: --columns NAME=index; or {}", kWithIndex));
+                data.may_tell_apart.empty()
+                    ? with_index
+                    : fmt::format("if '{0}' tells the GPUs apart: --columns {1}; else a {2}", data.may_tell_apart,
+                                  typed_word(data.may_tell_apart + "=index"), with_index));
   }
   name_hosts(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
@@ -442,13 +485,13 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   }
   if (!data.names_gpus && data.has_times && looks_like_several(data.gpus[0]))
     return fail(Errc::kInvalidInput,
-                fmt::format("{}: the rows are about several GPUs, and no column says which", data.name), kWithIndex);
+                fmt::format("{}: the rows are about several GPUs, and no column says which", data.name), with_index);
   if (!data.names_gpus && data.has_times && step_back_now_and_then(data))
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: times step back again and again, as where rows are about several GPUs, and no column "
                             "says which",
                             data.name),
-                fmt::format("{}; rows of one GPU: sort them by time", kWithIndex));
+                fmt::format("{}; rows of one GPU: sort them by time", with_index));
   if (!data.names_gpus)
     data.losses.add(LossKind::kNoGpuColumn, 1,
                     [] { return std::string("no column says which GPU a row is about: taken as one GPU"); });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -11,7 +12,9 @@
 #include "base/visible.h"
 #include "import/column_rows.h"
 #include "import/column_words.h"
+#include "import/unknown_file.h"
 #include "model/events.h"
+#include "model/gpu_vendor.h"
 
 namespace headroom {
 
@@ -87,6 +90,25 @@ void drop_reasons_without_limits(LogColumns& columns, const std::function<void(s
 }
 }  // namespace
 
+namespace {
+
+// By columns that the tools of one vendor alone write.
+void note_vendor(const std::vector<std::string_view>& names, Attrs& extra) {
+  constexpr std::array<std::string_view, 8> kAmd{
+      "gfx_activity", "gfx activity", "gfx_util",     "gfx%",
+      "gfx_0_clk",    "umc_activity", "socket_power", "graphics package power"};
+  for (const std::string_view name : names) {
+    const std::string small = lower(trim(name));
+    const bool amd = small == "gfx" || std::any_of(kAmd.begin(), kAmd.end(), [&](std::string_view word) {
+                       return small.find(word) != std::string::npos;
+                     });
+    if (amd) extra.try_emplace(std::string(kVendor), "amd");
+    if (trim(name) == "DeviceId") extra.try_emplace(std::string(kVendor), "intel");  // xpu-smi
+  }
+}
+
+}  // namespace
+
 std::optional<std::size_t> LogColumns::identity() const {
   if (uuid) return uuid;
   if (index) return index;
@@ -128,6 +150,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
                             name == kEpochNumber ? "epoch" : header_as_utf8(shorten(trim(name))));
     ++dropped;
   };
+  note_vendor(names, builder_.data().extra);
   builder_.data().of_processes |= std::any_of(names.begin(), names.end(), names_processes);
   for (std::size_t i = 0; i < names.size(); ++i) {
     auto rule = find(names[i]);
@@ -167,6 +190,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
         take(columns.serial);
         break;
       case ColumnRole::kHost:
+        if (!columns.host) columns.numbered_hosts = names[i] == kHostNumber;
         take(columns.host);
         break;
       case ColumnRole::kPhase:
@@ -211,6 +235,13 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   return columns;
 }
 
+void LogReader::assume_month_first(std::string_view first) {
+  times_.set_order(DateOrder::kMonthFirst);
+  builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
+    return fmt::format("'{}' changes the date of the report and nothing else (--date-order says it)", shorten(first));
+  });
+}
+
 Nanos LogReader::time_of_day(Nanos time) {
   constexpr Nanos kMostDays = 10'000;  // a log that jumps to and fro is not longer than that
   days_used_ = true;
@@ -233,6 +264,26 @@ Nanos LogReader::round_time(std::size_t gpu) {
   const Nanos start = first_date_.value_or(options_.start_date.value_or(0));
   return times_.to_unix(start) + round_ * (options_.interval > 0 ? options_.interval : kSecond);
 }
+
+namespace {
+
+// "node1:0", "node1/gpu3" and "gpu-box-2:cuda:1" name the host with the GPU, as a column of their own does else; a
+// number alone may be anything.
+std::string host_of(const LogColumns& columns, std::string_view host, std::string_view identity) {
+  if (columns.host && columns.numbered_hosts) return fmt::format("host {}", host);
+  if (columns.host) return parse_number<double>(host) || absence_of(host) ? std::string() : std::string(host);
+  if (!columns.index || columns.uuid) return "";
+  const auto sign = identity.find_first_of(":/@");
+  if (sign == std::string_view::npos || sign == 0 || sign + 1 >= identity.size()) return "";
+  const std::string_view front = identity.substr(0, sign);
+  const auto letters = front.substr(0, front.find_first_of("0123456789-_. "));
+  constexpr std::array<std::string_view, 8> kOfGpus{"gpu", "cuda", "nvidia", "device", "dev", "card", "hip", "xpu"};
+  const bool of_gpu =
+      std::find(kOfGpus.begin(), kOfGpus.end(), lower(letters)) != kOfGpus.end() && letters.size() == front.size();
+  return of_gpu || parse_number<double>(front) ? std::string() : std::string(front);
+}
+
+}  // namespace
 
 std::optional<Nanos> LogReader::instant(const LogColumns& columns, const std::vector<std::string_view>& cells) {
   if (columns.timestamp) {
@@ -267,7 +318,8 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
             fmt::format("cannot tell the GPU from '{}'", shorten(identity)));
     return;
   }
-  if (columns.index && name == columns.index && (identity.empty() || identity.back() < '0' || identity.back() > '9')) {
+  const bool uuid = identity.starts_with("GPU-") || identity.starts_with("MIG-");
+  if (columns.index && name == columns.index && !uuid && (identity.empty() || !is_digit(identity.back()))) {
     problem(at.number(), column_of(identity, at.line()), fmt::format("'{}' is no GPU's index", shorten(identity)));
     return;
   }
@@ -285,10 +337,8 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
     return;
   }
   if (stamp && !clock && !first_date_) first_date_ = when;
-  const std::string_view host = text_at(columns.host);
-  const bool of_host = !columns.uuid && !parse_number<double>(host);  // a number may be anything
-  const std::size_t gpu =
-      builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index), of_host ? host : std::string_view());
+  const std::string host = host_of(columns, text_at(columns.host), identity);
+  const std::size_t gpu = builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index), host);
   if (gpu == LogBuilder::kTooMany) {
     problem(at.number(), column_of(identity, at.line()), "too many different GPUs");
     return;
@@ -359,17 +409,18 @@ void LogReader::message(const LineCursor& at) {
   builder_.data().losses.add(LossKind::kInterleavedMessage, 1,
                              [&] { return fmt::format("first at line {}: '{}'", at.number(), shorten(text)); });
   if (first_problem_.empty()) first_problem_ = fmt::format("{}: '{}'", at.number(), shorten(text));
+  if (const FailedTool* failed = failed_ ? nullptr : failed_tool(text))
+    failed_ = failed, failed_line_ = fmt::format("{}: '{}'", at.number(), shorten(text));
   if (tells_of_a_lost_gpu(text))
     note_lost_gpu(text, at);
   else
     note(to_event(events::Note{.text = shorten(text), .line = at.number()}, last_at_));
 }
 
-void LogReader::repeated_header(const LineCursor& at) {
-  builder_.data().losses.add(LossKind::kRepeatedHeader, 1, [&] {
-    return fmt::format("first at line {}: runs were appended to one file", at.number());
-  });
-  note(to_event(events::RepeatedHeader{at.number()}, last_at_));
+void LogReader::repeated_header(std::uint32_t line) {
+  builder_.data().losses.add(LossKind::kRepeatedHeader, 1,
+                             [&] { return fmt::format("first at line {}: runs were appended to one file", line); });
+  note(to_event(events::RepeatedHeader{line}, last_at_));
 }
 
 void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t expected) {
@@ -419,7 +470,7 @@ Result<void> LogReader::check_utilization() {
   if (garbage && !read)
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: no value of the utilisation can be read: {}", data.name, first_bad_value_),
-                "a log of nvidia-smi --query-gpu=timestamp,index,utilization.gpu,… has one number in each cell");
+                fmt::format("a log of {} has one number in each cell", log_command(vendor_of(data.extra))));
   if (!known && !unknown_utilization_.empty())
     return fail(
         Errc::kInvalidInput,
@@ -437,6 +488,10 @@ Result<Recording> LogReader::finish() {
   const bool other_shape = data.losses.count(LossKind::kShortRow) + data.losses.count(LossKind::kLongRow) > bad / 2;
   const std::string_view next =
       other_shape ? "; --columns names the columns of its rows, in order, and - skips one" : "";
+  if (rows() == 0 && failed_)
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}:{}: nothing was read, as {}", data.name, failed_line_, failed_->means),
+                std::string(failed_->next));
   if (rows() == 0)
     return fail(Errc::kInvalidInput,
                 first_problem_.empty() ? fmt::format("{}: a header and no rows", data.name)

@@ -45,6 +45,8 @@ class LineCursor {
   bool complete_ = true;
 };
 
+struct FailedTool;
+
 // A column of the log that is kept: where it stands, how it is read, where it goes.
 struct LogField {
   std::size_t column = 0;
@@ -58,8 +60,9 @@ struct LogColumns {
   std::vector<LogField> metrics, facts, reasons;
   std::optional<LogField> free;  // memory
   std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial, host, phase;
-  Nanos time_unit = 0;   // of the timestamps, where the header names it
-  bool elapsed = false;  // by their name, the timestamps count from the log's beginning
+  Nanos time_unit = 0;          // of the timestamps, where the header names it
+  bool elapsed = false;         // by their name, the timestamps count from the log's beginning
+  bool numbered_hosts = false;  // hosts are named by numbers
   std::size_t reasons_slot = 0;
   [[nodiscard]] std::optional<std::size_t> identity() const;
 };
@@ -76,12 +79,16 @@ class LogReader {
   [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
                                    std::uint32_t line);
   void set_order(DateOrder order) { times_.set_order(order); }
+  // Of dates that are all one, such as `first`: either reading tells the same of the log.
+  void assume_month_first(std::string_view first);
   void set_excel_days() { times_.set_excel_days(); }
+  // A column that may tell rows of one time apart, and is not called so.
+  void set_candidate(std::string_view column) { builder_.data().may_tell_apart = column; }
   // One row of readings; `cells` has as many texts as the columns. Skipped, and counted, when its time cannot be read.
   void row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
   // A line that is no row: a message of the driver or of nvidia-smi.
   void message(const LineCursor& at);
-  void repeated_header(const LineCursor& at);
+  void repeated_header(std::uint32_t line);
   // A line with too few or too many cells.
   void odd_row(const LineCursor& at, std::size_t cells, std::size_t expected);
   // A last row without a line end: was its last cell cut, or can nobody tell?
@@ -116,8 +123,10 @@ class LogReader {
   bool lost_gpu_noted_ = false;
   bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;
   std::string first_problem_;
-  std::string first_bad_value_;      // and its place
-  std::string unknown_utilization_;  // a column that may be it, and is not known
+  const FailedTool* failed_ = nullptr;  // a tool said that it has no readings
+  std::string failed_line_;             // with which, and its place
+  std::string first_bad_value_;         // and its place
+  std::string unknown_utilization_;     // a column that may be it, and is not known
 };
 
 // The formats. `name` is for messages.

@@ -140,6 +140,103 @@ TEST(OtherTools, InstancesOfAGpuThatIsSplitAreDevices) {
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.03, 0.03, 0.03));
 }
 
+TEST(OtherTools, TablesOfAmdAndIntelAreReadAndTheirMakerIsKnown) {
+  std::string monitor =
+      "timestamp,gpu,power_usage,hotspot_temperature,memory_temperature,gfx,gfx_clock,mem,mem_clock,vram_used,vram_"
+      "total\n";
+  std::string metric =
+      "timestamp,gpu,gfx_activity,umc_activity,socket_power,gfx_0_clk,gfx_0_max_clk,edge,hotspot,mem\n";
+  std::string rocm = "time,device,GPU use (%),GFX Activity,Average Graphics Package Power (W)\n";
+  std::string xpu = "Timestamp, DeviceId, GPU Utilization (%), GPU Power (W), GPU Core Temperature (Celsius Degree)\n";
+  for (int s = 0; s < 3; ++s)
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      const int util = 80 + 10 * gpu + s;
+      monitor += fmt::format("17416000{:02},{},412,65,52,{},1834,45,1200,20000,196592\n", s, gpu, util);
+      metric += fmt::format("17416000{:02},{},{},30,412,1834,2100,50,65,52\n", s, gpu, util);
+      rocm += fmt::format("2025-03-10 10:00:{:02},card{},{},91234567,130.0\n", s, gpu, util);
+      xpu += fmt::format("06:14:{:02}.000, {}, {}.00, 210.5, 61.0\n", s, gpu, util);
+    }
+  for (const std::string& text : {monitor, metric, rocm, xpu}) {
+    const Recording r = read_log(text);
+    ASSERT_EQ(r.sources.size(), 2u) << text;
+    EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.9, 0.91, 0.92)) << text;
+    EXPECT_EQ(values(r, Metric::kPower).size(), 3u) << text;
+    EXPECT_EQ(lost(r, "value_out_of_range"), 0) << text;
+    EXPECT_EQ(r.meta.extra.at("vendor"), text == xpu ? "intel" : "amd") << text;
+  }
+  EXPECT_EQ(values(read_log(monitor), Metric::kTemperature)[0], 65);
+  EXPECT_EQ(values(read_log(metric), Metric::kSmClock)[0], 1834);
+  EXPECT_EQ(device_of(read_log(metric).sources[0]).sm_clock_max_mhz, 2100);
+  EXPECT_EQ(values(read_log(xpu), Metric::kTemperature)[0], 61);
+  const Recording counter =
+      read_log("time,device,GFX Activity\n2025-03-10 10:00:00,card0,40\n2025-03-10 10:00:01,card0,50\n");
+  EXPECT_THAT(values(counter, Metric::kGpuUtil), ElementsAre(0.4, 0.5)) << "no SMs";
+}
+
+TEST(OtherTools, ProcessesThatAnAnswerNamesAreKept) {
+  std::string box, pmon = "#Date       Time        gpu     pid  type    sm   mem   enc   dec   command\n";
+  for (int s = 0; s < 3; ++s) {
+    box += fmt::format(
+        "Mon Feb  3 10:00:{:02} 2025\n| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03   CUDA Version: 12.2 |\n"
+        "|   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |\n"
+        "| N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     97%      Default |\n"
+        "| Processes:                                                                   |\n"
+        "|  GPU   GI   CI        PID   Type   Process name                   GPU Memory |\n"
+        "|    0   N/A  N/A      2101      G   /usr/lib/xorg/Xorg                  4MiB |\n"
+        "|    0   N/A  N/A     41201      C   /opt/conda/bin/python            19990MiB |\n",
+        s);
+    pmon += fmt::format(" 20250203   10:00:{:02}      0   41201     C    97    40     -     -   python\n", s);
+  }
+  EXPECT_EQ(read_log(box).meta.extra.at("named_processes"), "41201 python (GPU 0)");
+  EXPECT_EQ(read_log(pmon).meta.extra.at("named_processes"), "41201 python (GPU 0)");
+}
+
+TEST(OtherTools, TwoProcessesThatFillAGpuTogetherShareIt) {
+  const auto log = [](int one, int other) {
+    std::string text = "#Date       Time        gpu     pid  type    sm   mem   enc   dec   command\n";
+    for (int s = 0; s < 30; ++s)
+      text += fmt::format(
+          " 20250203   10:00:{0:02}      0   4101     C    {1}    20     -     -   python\n"
+          " 20250203   10:00:{0:02}      0   4177     C    {2}    20     -     -   vllm\n",
+          s, one, other);
+    const auto extra = read_log(text).meta.extra;
+    return extra.contains("sharing") ? extra.at("sharing") : std::string();
+  };
+  EXPECT_THAT(log(52, 46), HasSubstr("4101 python and 4177 vllm were on GPU 0 in the same 30 readings and had 98 %"));
+  EXPECT_THAT(log(52, 46), HasSubstr("the log does not show"));
+  EXPECT_EQ(log(30, 20), "") << "there is room for both";
+  EXPECT_EQ(log(90, 5), "");
+}
+
+TEST(OtherTools, MetricsAndColumnsOfALongTableThatAreLeftOutAreNamed) {
+  std::string text = "time,host,device,metric,value,site\n";
+  for (int s = 0; s < 3; ++s)
+    for (const char* host : {"a", "b"})
+      text += fmt::format(
+          "2025-05-06T01:00:{0:02}Z,{1},nvidia0,gpu_util_percent,9{0},x\n2025-05-06T01:00:{0:02}Z,{1},nvidia0,frobs,3,"
+          "x\n"
+          "2025-05-06T01:00:{0:02}Z,{1},nvidia0,SwPowerCap,1,x\n",
+          s, host);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(device_of(r.sources[1]).name, "b");
+  EXPECT_THAT(values(r, Metric::kEventReasons), ElementsAre(4, 4, 4));
+  EXPECT_EQ(detail(r, "column_not_kept"), "frobs, site");
+}
+
+TEST(OtherTools, DatesAboveAnswersNeedNoOrderWhereTheyAreOneDay) {
+  std::string text;
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "03/02/2025 10:00:{:02}\n| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03   CUDA Version: 12.2 |\n"
+        "|   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |\n"
+        "| N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     97%      Default |\n",
+        10 * s);
+  const Recording r = read_log(text);
+  EXPECT_THAT(times(r), ElementsAre(0, 10, 20));
+  EXPECT_EQ(lost(r, "assumed_date_order"), 1);
+}
+
 TEST(OtherTools, WhatIsNoLogIsCalledWhatItIs) {
   const auto says = [](std::string_view text, const char* what, const char* hint) {
     const Error error = import_error(text);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +38,8 @@ class LogTable {
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] std::string csv() const;
 
-  Attrs extra;  // for RecordingMeta::extra
+  Attrs extra;                        // for RecordingMeta::extra
+  std::vector<std::string> left_out;  // metrics and columns that it has no place for, by the log's names
 
  private:
   struct Cell {
@@ -48,6 +50,18 @@ class LogTable {
   std::vector<Cell> cells_;
   std::vector<std::size_t> rows_;  // where each row's cells end
 };
+
+// The processes that answers name on GPUs: "4101 python (GPU 0), 4177 python (GPU 1)". What only draws is left out.
+class NamedProcesses {
+ public:
+  // `type` as nvidia-smi has it: "C", "G", "C+G".
+  void add(std::string_view gpu, std::string_view pid, std::string_view type, std::string_view name);
+  [[nodiscard]] std::string words() const;
+
+ private:
+  std::map<std::string, std::pair<std::string, std::set<std::string>>, std::less<>> processes_;  // by pid: name, GPUs
+};
+inline constexpr std::string_view kNamedProcesses = "named_processes";  // in LogTable::extra
 
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view line);  // apart by blanks or tabs
 

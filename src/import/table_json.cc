@@ -336,6 +336,41 @@ Result<LogTable> table_of_gpustat(std::string_view text) {
   return table;
 }
 
+namespace {
+
+// Where a series is from: what its exporter calls the host, or the address that was scraped, without its port.
+std::string host_of_series(const Json& labels) {
+  for (const char* name : {"Hostname", "hostname", "host", "node", "kubernetes_node", "exported_instance"})
+    if (std::string host = member(labels, name); !host.empty()) return host;
+  const std::string instance = member(labels, "instance");
+  const auto port = instance.rfind(':');
+  const bool has_port = port != std::string::npos && port + 1 < instance.size() && port == instance.find(':') &&
+                        instance.find_first_not_of("0123456789", port + 1) == std::string::npos;
+  return instance.substr(0, has_port ? port : instance.size());
+}
+
+// The number of a series' GPU: "0" of gpu="0", and of device="nvidia0".
+std::string index_of_series(const Json& labels) {
+  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device"}) {
+    const std::string value = member(labels, name);
+    const std::string digits = value.substr(value.find_last_not_of("0123456789") + 1);
+    if (!digits.empty()) return digits;
+  }
+  return "";
+}
+
+// The column of a series: by dcgm-exporter's name, or by its words.
+std::string column_of_series(const std::string& name) {
+  if (const auto column = dcgm_column(name); !column.empty()) return std::string(column);
+  const auto rule = csv_column(name);
+  const bool kept = rule && !rule->gpu &&
+                    (rule->role == ColumnRole::kMetric || rule->role == ColumnRole::kReasonBit ||
+                     (rule->role == ColumnRole::kFact && rule->fact == DeviceFact::kMemoryTotal));
+  return kept ? name : "";
+}
+
+}  // namespace
+
 Result<LogTable> table_of_prometheus(std::string_view text) {
   const char* const kHint =
       "ask for a range: curl …/api/v1/query_range?query={__name__=~\"DCGM_FI_.*\"}&start=…&end=…&step=5";
@@ -346,28 +381,38 @@ Result<LogTable> table_of_prometheus(std::string_view text) {
     if (const auto found = data->find("result"); found != data->end() && found->is_array()) results = &*found;
   if (!results) return fail(Errc::kInvalidInput, "no results in it", kHint);
   std::map<std::pair<double, std::string>, LogTable::Row> rows;  // by time and GPU
+  std::set<std::string> left_out;
   for (const Json& series : *results) {
     if (!series.is_object() || !series.contains("metric") || !series["metric"].is_object() ||
         !series.contains("values") || !series["values"].is_array())
       continue;
     const Json& labels = series["metric"];
-    const std::string_view column = dcgm_column(member(labels, "__name__"));
-    if (column.empty()) continue;
-    const std::string uuid = member(labels, "UUID"), index = member(labels, "gpu"), name = member(labels, "modelName");
+    const std::string metric = member(labels, "__name__"), column = column_of_series(metric);
+    if (column.empty()) {
+      if (!metric.empty()) left_out.insert(metric);
+      continue;
+    }
+    const std::string index = index_of_series(labels), host = host_of_series(labels);
+    const std::string lower_uuid = member(labels, "uuid");
+    const std::string uuid = lower_uuid.empty() ? member(labels, "UUID") : lower_uuid;
+    const std::string lower_name = member(labels, "name");
+    const std::string name = lower_name.empty() ? member(labels, "modelName") : lower_name;
     for (const Json& value : series["values"]) {
       if (!value.is_array() || value.size() != 2 || !value[0].is_number()) continue;
-      LogTable::Row& row = rows[{value[0].get<double>(), uuid.empty() ? index : uuid}];
+      LogTable::Row& row = rows[{value[0].get<double>(), uuid.empty() ? fmt::format("{} {}", host, index) : uuid}];
       if (row.empty()) {
         row["timestamp"] = fmt::format("{:.3f}", value[0].get<double>());
-        row["index"] = index;
+        if (!index.empty()) row["index"] = index;
+        if (!host.empty()) row["hostname"] = host;
         if (!uuid.empty()) row["uuid"] = uuid;
         if (!name.empty()) row["name"] = name;
       }
-      row[std::string(column)] = cell_of(value[1]);
+      row[column] = cell_of(value[1]);
     }
   }
   LogTable table;
   for (auto& [key, row] : rows) table.add(row);
+  for (const std::string& metric : left_out) table.left_out.push_back(metric);
   if (table.empty()) return fail(Errc::kInvalidInput, "no series of dcgm-exporter over a range in it", kHint);
   return table;
 }

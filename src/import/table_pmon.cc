@@ -143,6 +143,30 @@ std::string newcomer_words(const PmonProcesses& processes) {
   return "";
 }
 
+// Two processes that were on a GPU in the same readings and had nearly all of its SMs together.
+std::string sharing_words(const PmonProcesses& processes) {
+  constexpr double kAll = 85, kMuch = 20;  // percent of the SMs
+  for (const auto& [gpu, uses] : longest_uses(processes))
+    for (std::size_t i = 0; i < uses.size(); ++i)
+      for (std::size_t j = i + 1; j < uses.size(); ++j) {
+        const Use &one = uses[i], &other = uses[j];
+        std::map<std::int32_t, double> shares(one.on->shares.begin(), one.on->shares.end());
+        double first = 0, second = 0;
+        std::size_t together = 0;
+        for (const auto& [round, share] : other.on->shares)
+          if (const auto same = shares.find(round); same != shares.end())
+            first += same->second, second += static_cast<double>(share), ++together;
+        if (together < kFewest) continue;
+        first /= static_cast<double>(together), second /= static_cast<double>(together);
+        if (first < kMuch || second < kMuch || first + second < kAll) continue;
+        return fmt::format(
+            "{} {} and {} {} were on GPU {} in the same {} readings and had {:.0f} % of its SMs together ({:.0f} % and "
+            "{:.0f} %): they share it; how much faster each would be alone the log does not show",
+            one.pid, one.command, other.pid, other.command, gpu, together, first + second, first, second);
+      }
+  return "";
+}
+
 }  // namespace
 
 // "# gpu pid type sm mem enc dec command", with "-o DT" behind date and time. A GPU without a process has one row of
@@ -152,6 +176,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   std::vector<std::string> names;
   std::map<std::string, PmonRound, std::less<>> rounds;  // by GPU
   PmonProcesses processes;
+  NamedProcesses named;
   LineCursor lines(text);
   std::string blanks;  // the line without the commas of --format csv
   while (lines.next()) {
@@ -186,6 +211,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
     if (parse_number<std::int64_t>(pid)) {
       PmonProcess& process = processes[pid];
       process.command = cell("command");
+      named.add(gpu, pid, cell("type"), process.command);
       OnGpu& on = process.gpus[gpu];
       on.computes |= cell("type").starts_with('C');
       if (on.shares.empty()) on.since = cell("time");
@@ -207,7 +233,12 @@ Result<LogTable> table_of_pmon(std::string_view text) {
                 "nvidia-smi pmon -s um -o DT > pmon.log");
   if (std::string words = processes_words(processes, rounds.size() > 1); !words.empty())
     table.extra["processes"] = std::move(words);
-  if (std::string words = newcomer_words(processes); !words.empty()) table.extra["newcomer"] = std::move(words);
+  else if (std::string one = named.words(); !one.empty())
+    table.extra.emplace(kNamedProcesses, std::move(one));
+  if (std::string words = newcomer_words(processes); !words.empty())
+    table.extra["newcomer"] = std::move(words);
+  else if (std::string both = sharing_words(processes); !both.empty())
+    table.extra["sharing"] = std::move(both);
   return table;
 }
 

@@ -2,6 +2,7 @@
 // What `nvidia-smi -q` writes for people, again and again: sections by indentation, "Key : value" below them.
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "base/strings.h"
@@ -61,7 +62,9 @@ Result<LogTable> table_of_smi_query(std::string_view text) {
   constexpr std::size_t kOfGpu = 4, kOfSection = 8, kBelow = 12;  // blanks before a line
   LogTable table;
   LogTable::Row gpu;
-  std::string time, section;
+  std::string time, section, pid, type;
+  NamedProcesses processes;
+  int gpus = 0;  // of an answer
   const auto finish = [&] {
     const bool read = gpu.size() > 1 + gpu.count("timestamp");
     if (read) table.add(gpu);
@@ -78,14 +81,21 @@ Result<LogTable> table_of_smi_query(std::string_view text) {
     if (indent < kOfGpu) {
       finish();
       section.clear();
-      if (key == "Timestamp") time = value;
+      if (key == "Timestamp") time = value, gpus = 0;
       if (colon != std::string_view::npos || !words.starts_with("GPU ")) continue;
       gpu["pci.bus_id"] = words.substr(4);
+      ++gpus;
       if (!time.empty()) gpu["timestamp"] = time;
       continue;
     }
     if (gpu.empty()) continue;
     if (indent == kOfGpu) section = colon == std::string_view::npos ? std::string(words) : std::string();
+    if (section == "Processes" && colon != std::string_view::npos) {
+      if (key == "Process ID") pid = value;
+      if (key == "Type") type = value;
+      if (key == "Name") processes.add(std::to_string(gpus - 1), pid, type, value);
+      continue;
+    }
     const bool of_section = indent == kOfSection || (indent == kBelow && key.starts_with("HW "));
     if (colon == std::string_view::npos || (indent != kOfGpu && !of_section)) continue;
     if (const std::string_view column = query_column(indent == kOfGpu ? "" : section, key); !column.empty())
@@ -95,6 +105,7 @@ Result<LogTable> table_of_smi_query(std::string_view text) {
   if (table.empty())
     return fail(Errc::kInvalidInput, "no reading of a GPU in what nvidia-smi -q wrote",
                 "nvidia-smi -q -d UTILIZATION,MEMORY,POWER,CLOCK,TEMPERATURE -l 1 > gpu.txt");
+  if (std::string named = processes.words(); !named.empty()) table.extra.emplace(kNamedProcesses, std::move(named));
   return table;
 }
 

@@ -8,12 +8,14 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "base/strings.h"
 #include "import/column_words.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
 #include "import/table.h"
+#include "model/gpu_vendor.h"
 
 namespace headroom {
 
@@ -55,7 +57,10 @@ std::optional<std::string> whole_time(std::string_view line) {
   if (line.size() < 8 || line.size() > 40) return std::nullopt;
   TimeReader reader({});
   if (is_digit(line[0]) && line.find_first_of(":-/") == std::string_view::npos && line.size() < 10) return std::nullopt;
-  return reader.read(line) ? std::optional(std::string(line)) : std::nullopt;
+  if (reader.read(line)) return std::string(line);
+  DateOrderFinder finder;  // which is the day the lines together tell, later
+  const bool unclear = finder.add(line) && parse_worded_time(line, DateOrder::kMonthFirst);
+  return unclear ? std::optional(std::string(line)) : std::nullopt;
 }
 
 }  // namespace
@@ -76,6 +81,23 @@ std::optional<std::string> time_of_line(std::string_view line) {
   return whole_time(line.substr(digit));
 }
 
+namespace {
+
+// "0   N/A  N/A     41201      C   python train.py      20000MiB", of older drivers without the two in between; of
+// nvitop "0  101213 C   alice 18.02GiB  97  99.8   4.1  1:12:08  python train.py".
+void add_process(const std::vector<std::string_view>& words, NamedProcesses& processes) {
+  constexpr std::array<std::string_view, 4> kTypes{"C", "G", "C+G", "M+C"};
+  constexpr std::size_t kFewest = 4, kMost = 4;  // words; place of the type
+  if (words.size() < kFewest || !parse_number<int>(words[0])) return;
+  for (std::size_t i = 2; i <= kMost && i + 1 < words.size(); ++i) {
+    if (std::find(kTypes.begin(), kTypes.end(), words[i]) == kTypes.end()) continue;
+    processes.add(words[0], words[i - 1], words[i], words[i + 1]);
+    return;
+  }
+}
+
+}  // namespace
+
 // Two lines of three cells for each GPU:
 // |   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |
 // | N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     27%      Default |
@@ -83,6 +105,7 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
   LogTable table;
   std::string time;
   LogTable::Row gpu;
+  NamedProcesses processes;
   LineCursor lines(text);
   const bool nvitop = text.substr(0, kTellsWhose).find("NVITOP ") != std::string_view::npos;
   std::string plain;
@@ -94,6 +117,7 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
       continue;
     }
     const auto cells = split(line, '|');
+    if (cells.size() == 3) add_process(words_of(cells[1]), processes);
     if (cells.size() < 5 || (cells.size() > 5 && !nvitop)) continue;  // a frame, the processes
     const std::string_view first = trim(cells[1]), index = first.substr(0, first.find(' '));
     const auto [used, total] = both_sides(cells[2]);
@@ -126,6 +150,7 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
     return fail(
         Errc::kInvalidInput, "no row of a GPU",
         "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1");
+  if (std::string named = processes.words(); !named.empty()) table.extra.emplace(kNamedProcesses, std::move(named));
   return table;
 }
 
@@ -158,6 +183,7 @@ Result<LogTable> table_of_rocm_text(std::string_view text) {
     return fail(
         Errc::kInvalidInput, "an answer of rocm-smi without a row of a GPU and its use",
         "while true; do date; rocm-smi --showuse --showpower --showmeminfo vram --csv; sleep 1; done > gpu.csv");
+  table.extra.emplace(kVendor, "amd");
   return table;
 }
 
@@ -279,9 +305,9 @@ struct LongColumns {
   [[nodiscard]] bool complete() const { return time && metric && value; }
 };
 
-// The GPU of "index=0,host=a", of '{"gpu": "0"}' and their like; "" where none is named.
-std::string_view gpu_of_labels(std::string_view labels) {
-  for (const std::string_view key : {"index", "gpu", "gpu_id", "gpu_index"})
+// What "index=0,host=a", '{"gpu": "0"}' and their like have behind one of these keys; "" where none is there.
+std::string_view behind_key(std::string_view labels, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
     for (auto at = labels.find(key); at != std::string_view::npos; at = labels.find(key, at + 1)) {
       const bool begins = at == 0 || std::string_view("{\"' ,;").find(labels[at - 1]) != std::string_view::npos;
       std::string_view rest = labels.substr(at + key.size());
@@ -291,6 +317,19 @@ std::string_view gpu_of_labels(std::string_view labels) {
       return rest.substr(0, rest.find_first_of("\"' ,;}"));
     }
   return {};
+}
+
+std::string_view gpu_of_labels(std::string_view labels) {
+  return behind_key(labels, {"index", "gpu", "gpu_id", "gpu_index", "minor_number", "device"});
+}
+std::string_view host_of_labels(std::string_view labels) {
+  return behind_key(labels, {"Hostname", "hostname", "host", "node", "instance"});
+}
+
+// A column that names GPUs, beside others that say so better.
+bool is_called_device(const std::string& name) {
+  constexpr std::array<std::string_view, 5> kNames{"device", "card", "minor", "dev", "slot"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 struct LongMetric {
@@ -327,6 +366,8 @@ LongColumns long_columns(const std::vector<std::string_view>& names, const std::
     else if (rule && (rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid))
       if (!found.gpu || rule->role == ColumnRole::kIndex) found.gpu = i;
   }
+  for (std::size_t i = 0; i < names.size() && !found.gpu; ++i)
+    if (is_called_device(lower(trim(names[i])))) found.gpu = i;
   if (row.size() != names.size()) return found;
   const auto only = [&](const auto& fits) {
     std::optional<std::size_t> one;
@@ -368,8 +409,11 @@ LongMetric metric_of_long(std::string_view metric) {
   if (const auto column = dcgm_column(metric); !column.empty()) return {std::string(column), ""};
   if (const auto series = series_by_labels(metric)) return {metric_of_long(series->name).column, series->of};
   const auto rule = csv_column(metric);
-  const bool kept = rule && (rule->role == ColumnRole::kMetric || rule->fact == DeviceFact::kMemoryTotal);
-  if (!kept || (rule->role != ColumnRole::kMetric && rule->role != ColumnRole::kFact)) return {};
+  const bool fact = rule && rule->role == ColumnRole::kFact &&
+                    (rule->fact == DeviceFact::kMemoryTotal || rule->fact == DeviceFact::kSmClockMax);
+  const bool kept = fact || (rule && (rule->role == ColumnRole::kMetric || rule->role == ColumnRole::kReasonBit ||
+                                      rule->role == ColumnRole::kFree));
+  if (!kept) return {};
   if (!rule->gpu) return {std::string(metric), ""};
   const auto named = column_by_words(metric);
   if (!named) return {};
@@ -429,12 +473,15 @@ Result<LogTable> table_of_long(std::string_view text) {
   std::vector<std::string_view> cells;
   split_cells(header, separator, cells);
   const LongColumns columns = long_columns(header, text);
-  const std::size_t count = cells.size();
+  const std::vector<std::string_view> names = cells;
+  const std::size_t count = names.size();
   if (!columns.complete())
     return fail(Errc::kInvalidInput, "no columns of a time, a metric and its value in the header",
                 "write them as timestamp,gpu,metric,value");
   std::map<std::string, LongMetric, std::less<>> known;
   std::vector<LongReading> readings;
+  constexpr std::size_t kMostLeftOut = 100;
+  std::set<std::string> left_out;  // metrics
   while (lines.next()) {
     split_cells(lines.line(), separator, cells);
     if (cells.size() != count) continue;
@@ -442,11 +489,15 @@ Result<LogTable> table_of_long(std::string_view text) {
     auto metric = known.find(name);
     if (metric == known.end()) metric = known.emplace(name, metric_of_long(name)).first;
     const auto& [column, gpu] = metric->second;
-    if (column.empty()) continue;
+    if (column.empty()) {
+      if (left_out.size() < kMostLeftOut && !name.empty()) left_out.insert(header_as_utf8(name));
+      continue;
+    }
     const auto cell = [&](const std::optional<std::size_t>& at) { return at ? cells[*at] : std::string_view(); };
     const std::string_view of_row = columns.gpu ? cell(columns.gpu) : gpu_of_labels(cell(columns.labels));
-    readings.push_back({cell(columns.host), gpu.empty() ? of_row : std::string_view(gpu), cells[*columns.time], column,
-                        cells[*columns.value]});
+    const std::string_view host = columns.host ? cell(columns.host) : host_of_labels(cell(columns.labels));
+    readings.push_back(
+        {host, gpu.empty() ? of_row : std::string_view(gpu), cells[*columns.time], column, cells[*columns.value]});
   }
   sort_by_time(readings);
   for (const LongReading& reading : readings)
@@ -455,6 +506,14 @@ Result<LogTable> table_of_long(std::string_view text) {
       if (!reading.gpu.empty()) put(is_uuid(reading.gpu) ? "uuid" : "index", reading.gpu);
     });
   LogTable table = rows.table();
+  table.left_out.assign(left_out.begin(), left_out.end());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool used = i == columns.time || i == columns.host || i == columns.gpu || i == columns.metric ||
+                      i == columns.value || i == columns.labels;
+    const std::string name = lower(trim(names[i]));
+    const bool of_influx = name.starts_with('_') || name == "result" || name == "table";
+    if (!used && !of_influx && !name.empty()) table.left_out.push_back(header_as_utf8(names[i]));
+  }
   if (table.empty())
     return fail(Errc::kInvalidInput, "no row with a metric of a GPU that is known",
                 "its metrics may be called DCGM_FI_DEV_GPU_UTIL or utilization.gpu and their like");

@@ -21,6 +21,33 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
+void NamedProcesses::add(std::string_view gpu, std::string_view pid, std::string_view type, std::string_view name) {
+  constexpr std::size_t kMost = 1000, kLongest = 40;
+  if (type.find('C') == std::string_view::npos || !parse_number<std::int64_t>(pid)) return;
+  auto known = processes_.find(pid);
+  if (known == processes_.end()) {
+    if (processes_.size() >= kMost) return;
+    const auto slash = name.rfind('/');  // of a path the end
+    if (slash != std::string_view::npos && slash + 1 < name.size()) name.remove_prefix(slash + 1);
+    known =
+        processes_.emplace(pid, std::pair(std::string(trim(name).substr(0, kLongest)), std::set<std::string>())).first;
+  }
+  known->second.second.emplace(gpu);
+}
+
+std::string NamedProcesses::words() const {
+  constexpr std::size_t kNamed = 6;
+  std::vector<std::string> words;
+  for (const auto& [pid, process] : processes_) {
+    const auto& [name, gpus] = process;
+    if (words.size() < kNamed)
+      words.push_back(fmt::format("{}{}{} ({} {})", pid, name.empty() ? "" : " ", name,
+                                  gpus.size() == 1 ? "GPU" : "GPUs", fmt::join(gpus, ", ")));
+  }
+  if (processes_.size() > kNamed) words.push_back(fmt::format("and {} others", processes_.size() - kNamed));
+  return join(words, ", ");
+}
+
 namespace {
 
 // "#Entity" and "# Entity" are the same.

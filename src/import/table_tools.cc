@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "import/log_reader.h"
 #include "import/table.h"
+#include "model/gpu_vendor.h"
 
 namespace headroom {
 
@@ -171,7 +172,8 @@ Result<LogTable> table_of_amd_monitor(std::string_view text) {
   }
   if (table.empty())
     return fail(Errc::kInvalidInput, "a header of amd-smi monitor and no row of a GPU",
-                "amd-smi monitor -p -t -u -v -w 1 --csv > gpu.csv");
+                fmt::format("{} > gpu.csv", log_command("amd")));
+  table.extra.emplace(kVendor, "amd");
   return table;
 }
 

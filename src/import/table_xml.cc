@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <expat.h>
+#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -90,7 +92,8 @@ std::string time_of(std::string_view text) {
 // One answer of nvidia-smi.
 class Answer {
  public:
-  explicit Answer(LogTable& table) : table_(table), parser_(XML_ParserCreate("UTF-8"), XML_ParserFree) {
+  Answer(LogTable& table, NamedProcesses& processes)
+      : table_(table), processes_(processes), parser_(XML_ParserCreate("UTF-8"), XML_ParserFree) {
     XML_SetUserData(parser_.get(), this);
     XML_SetElementHandler(
         parser_.get(), [](void* self, const char* name, const char**) { static_cast<Answer*>(self)->open(name); },
@@ -124,11 +127,18 @@ class Answer {
       const std::string column = column_of(join({path_.begin() + 2, path_.end()}, "/"));
       if (!column.empty()) gpu_[column] = value;
     }
+    if (of_gpu && path_.size() == 5 && path_[2] == "processes") process_[path_[4]] = value;
+    if (of_gpu && path_.size() == 4 && path_[2] == "processes") {
+      processes_.add(fmt::format("{}", gpus_ - 1), process_["pid"], process_["type"], process_["process_name"]);
+      process_.clear();
+    }
     if (path_.size() == 2 && path_[1] == "gpu") table_.add(std::exchange(gpu_, {}));
     path_.pop_back();
   }
 
   LogTable& table_;
+  NamedProcesses& processes_;
+  std::map<std::string, std::string> process_;  // what is said of one
   std::unique_ptr<XML_ParserStruct, void (*)(XML_Parser)> parser_;
   std::vector<std::string> path_;
   std::string text_, time_, driver_;
@@ -141,15 +151,17 @@ class Answer {
 Result<LogTable> table_of_smi_xml(std::string_view text) {
   constexpr std::size_t kLongest = std::size_t{16} << 20;  // an answer for 16 GPUs has 200 KB
   LogTable table;
+  NamedProcesses processes;
   // From root to root: what stands between (declarations, entities) is none of ours.
   for (auto begin = text.find(kRoot); begin != text.npos; begin = text.find(kRoot, begin + 1)) {
     const auto end = text.find(kEnd, begin);
     if (end == text.npos) break;  // the last answer was cut
     const auto one = text.substr(begin, end + kEnd.size() - begin);
-    if (one.size() > kLongest || !Answer(table).read(one))
+    if (one.size() > kLongest || !Answer(table, processes).read(one))
       return fail(Errc::kInvalidInput, "an answer of nvidia-smi that is no XML", "nvidia-smi -q -x -l 1 > gpu.xml");
   }
   if (table.empty()) return fail(Errc::kInvalidInput, "no GPU in it", "nvidia-smi -q -x -l 1 > gpu.xml");
+  if (std::string named = processes.words(); !named.empty()) table.extra.emplace(kNamedProcesses, std::move(named));
   return table;
 }
 

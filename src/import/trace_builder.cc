@@ -122,7 +122,9 @@ RecordingMeta TraceBuilder::make_meta(Nanos shift, bool annotated) const {
                                      [](const auto& thread) { return !thread.second.functions.empty(); });
   for (const char tier : {'N', 'P', 'L', 'Y'})
     if (tier != 'Y' || !functions) meta.missing_tiers.push_back({tier, why});
-  if (!annotated) meta.missing_tiers.push_back({'X', "the trace holds no annotation"});
+  if (!annotated)
+    meta.missing_tiers.push_back({'X', other_annotations ? "the trace's annotations are of a kind that is not read"
+                                                         : "the trace holds no annotation"});
   meta.start = first_ + shift;
   meta.end = last_ + shift;
   meta.start_realtime = meta.start;

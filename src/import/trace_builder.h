@@ -52,6 +52,7 @@ class TraceBuilder {
   LogLosses& losses() { return losses_; }
   Attrs& extra() { return extra_; }
   std::string host;
+  bool other_annotations = false;  // it has some that are not read
 
   // `via`: who names the annotations, "trace" or "nvtx".
   [[nodiscard]] Result<Recording> finish(Nanos realtime_of_zero, std::string_view via);

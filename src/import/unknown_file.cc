@@ -69,6 +69,31 @@ constexpr std::array kTexts{
          "--query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1 > gpu.csv"},
 };
 
+constexpr std::string_view kDoctor = "headroom doctor, on that machine, says what is missing there";
+constexpr std::array kFailedTools{
+    FailedTool{
+        "couldn't communicate with the NVIDIA driver",
+        "the kernel module of the driver is not loaded, as after an update of the kernel, or there is no such GPU",
+        kDoctor},
+    FailedTool{"Driver/library version mismatch",
+               "the driver was updated while the older one is still loaded: a restart of the machine ends that",
+               kDoctor},
+    FailedTool{"Failed to initialize NVML", "the driver does not answer: in a container its devices may be missing",
+               kDoctor},
+    FailedTool{"couldn't find libnvidia-ml.so", "the library of the driver is not there", kDoctor},
+    FailedTool{"No devices were found",
+               "the driver runs and has no GPU: it was not given one, or the GPU fell off the bus", kDoctor},
+    FailedTool{"GPU is lost", "the driver lost the GPU: it takes a reset, or a restart of the machine",
+               "dmesg | grep -i xid, on that machine, says why; headroom doctor says what is seen of it now"},
+    FailedTool{"Unable to determine the device handle", "the driver lost the GPU, or cannot start it",
+               "dmesg | grep -i xid, on that machine, says why; headroom doctor says what is seen of it now"},
+    FailedTool{"nvidia-smi: command not found", "there is no nvidia-smi on that machine", kDoctor},
+    FailedTool{"nvidia-smi: not found", "there is no nvidia-smi on that machine", kDoctor},
+    FailedTool{"'nvidia-smi' is not recognized", "there is no nvidia-smi on that machine", kDoctor},
+    FailedTool{"is not a valid field to query", "this nvidia-smi does not know a column that it was asked for",
+               "nvidia-smi --help-query-gpu lists those that it knows"},
+};
+
 // "1741600000123 93.0 0": time, value and step of one metric, which MLflow names the file by.
 bool is_metric_of_mlflow(std::string_view line) {
   const auto words = split(line, ' ');
@@ -152,6 +177,13 @@ bool has_times_of_day(const std::vector<std::string_view>& cells) {
 
 }  // namespace
 
+const FailedTool* failed_tool(std::string_view line) {
+  const auto* known = std::find_if(kFailedTools.begin(), kFailedTools.end(), [&](const FailedTool& tool) {
+    return line.find(tool.words) != std::string_view::npos;
+  });
+  return known == kFailedTools.end() ? nullptr : known;
+}
+
 bool is_other_table(const std::vector<std::string_view>& cells) {
   return is_process_header(cells) || is_accounting(cells) || is_nsys_stats(cells);
 }
@@ -171,6 +203,8 @@ Error unknown_file(const std::string& name, std::string_view text) {
   if (is_tensorboard(head)) return error("what a job wrote for TensorBoard, which has no readings of GPUs", kRun);
   if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
   if (head.find("NVSMI LOG") != std::string_view::npos) return error("this is nvidia-smi's text for people", kLog);
+  if (const FailedTool* failed = failed_tool(head))
+    return error(fmt::format("no reading of a GPU; it says '…{}…': {}", failed->words, failed->means), failed->next);
   for (const Text& known : kTexts)
     if (head.find(known.words) != std::string_view::npos) return error(known.what, known.next);
   const Seen seen = look_at(head);

@@ -15,4 +15,10 @@ namespace headroom {
 // A header of a table that is known, and no log of GPUs: of processes, or what nsys stats makes of a report.
 [[nodiscard]] bool is_other_table(const std::vector<std::string_view>& cells);
 
+// What a line means with which nvidia-smi says why it has no readings, and what to do; nothing of another line.
+struct FailedTool {
+  std::string_view words, means, next;
+};
+[[nodiscard]] const FailedTool* failed_tool(std::string_view line);
+
 }  // namespace headroom

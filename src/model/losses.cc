@@ -11,7 +11,7 @@ namespace {
 constexpr bool losses_in_order() {
   for (std::size_t i = 0; i < kLosses.size(); ++i)
     if (kLosses[i].id != static_cast<LossKind>(i)) return false;
-  return kLosses.back().id == LossKind::kAssumedUnit;
+  return kLosses.back().id == LossKind::kAssumedDateOrder;
 }
 static_assert(losses_in_order(), "kLosses[i] is the i-th kind");
 

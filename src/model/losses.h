@@ -83,6 +83,7 @@ enum class LossKind : std::uint8_t {
   kOpenRange,
   kGraphsAsKernels,
   kAssumedUnit,
+  kAssumedDateOrder,
 };
 
 struct LossInfo {
@@ -164,6 +165,7 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kOpenRange, "open_range", Severity::kNotice, false, "a range of a trace that was never closed, as one is in which the profiler stopped: how far it went is not known; left out"},
     LossInfo{LossKind::kGraphsAsKernels, "graphs_as_kernels", Severity::kNotice, true, "CUDA graphs that a trace holds as wholes: gaps between their kernels count as busy"},
     LossInfo{LossKind::kAssumedUnit, "assumed_unit", Severity::kNotice, false, "times carry no unit: taken as milliseconds; ratios are true, lengths need not be"},
+    LossInfo{LossKind::kAssumedDateOrder, "assumed_date_order", Severity::kInfo, false, "all times are of one date, and which of its numbers is the day no row tells: read with the month first"},
 };
 // clang-format on
 

@@ -172,9 +172,10 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
   std::string line = evidence_words(e.meta.tiers);
   if (line.empty()) return "";
   if (e.meta.tiers == "N")
-    line += e.meta.extra.contains("processes") ? " only: of processes their shares of the GPU"
-            : names_users(e.meta)              ? " only: of processes whose they are and on which GPU"
-                                               : " only: nothing of the job's processes";
+    line += e.meta.extra.contains("processes")         ? " only: of processes their shares of the GPU"
+            : names_users(e.meta)                      ? " only: of processes whose they are and on which GPU"
+            : e.meta.extra.contains("named_processes") ? " only: of processes their names and on which GPU"
+                                                       : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
   return wrap(line + spacing_of_rows(e) + fractions_read(e) + columns_left_out(e) + ".", options.width,
               "Evidence: ", "  ");

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 
 import pytest
@@ -183,3 +184,54 @@ def test_what_a_split_gpu_did_report_is_told(headroom, tmp_path):
     (tmp_path / "mig.csv").write_text("\n".join(rows) + "\n")
     text = " ".join(headroom("why", "mig.csv").stdout.split())
     assert "what it did report: power 150 W on average" in text and "18.4 GiB at most" in text
+
+
+def box(second):
+    return (f"Mon Feb  3 10:00:{second:02} 2025\n| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03   CUDA Version: 12.2 |\n"
+            "|   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |\n"
+            f"| N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     {90 if second % 20 else 3}%      Default |\n")
+
+
+def rows(header, row):
+    return header + "\n" + "".join(row(second) + "\n" for second in range(60))
+
+
+# What people have, with the options that its first answer asks for.
+FILES = {
+    "half clock.csv": (rows("time,gpu,gpu_util_percent,sm_clock_mhz,max_sm_clock_mhz,SwPowerCap",
+                            lambda s: f"2025-02-03 10:00:{s:02},0,97,705,1410,True"), ""),
+    "hosts.csv": (rows("time,node,device,gpu_util_percent",
+                       lambda s: f"2025-02-03 10:00:{s:02},node{s % 2},{s % 2},{s % 2 * 50 + 20}"), ""),
+    "amd.csv": (rows("timestamp,gpu,power_usage,gfx,gfx_clock",
+                     lambda s: f"17416000{s:02},0,412,{97 if s % 10 else 0},1834"), ""),
+    "box.log": ("".join(box(s) for s in range(60)), ""),
+    "untimed.csv": (rows("gpu_util,mem_used_mb", lambda s: f"{s},4000"), "--log-interval 1s"),
+    "dates.csv": ("timestamp,gpu_util\n02-11-2025 10:00:00,20\n03-12-2025 10:00:01,30\n", "--date-order day-first"),
+    "threads.csv": (rows("time,thread,gpu_util_percent",
+                         lambda s: "\n".join(f"2025-02-03 10:{s:02}:00,{gpu},{50 + gpu}" for gpu in (0, 1))),
+                    "--columns thread=index"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_next_command_runs_on_the_log_that_it_was_said_of(headroom, tmp_path, name):
+    text, option = FILES[name]
+    (tmp_path / name).write_text(text)
+    words = ["why", name]
+    if option:
+        refused = headroom(*words)
+        assert refused.returncode == 2
+        assert option in refused.stderr.replace("\n", " "), refused.stderr
+        words += option.split()
+    asked = [words, [*words, "--full"]] + ([] if option else [["plan", name]])  # plan takes no such options
+    for arguments in asked:
+        done = headroom(*arguments)
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        first = next((i for i, line in enumerate(lines) if line.startswith("Next: ")), len(lines))
+        assert first < len(lines) or arguments[0] == "plan", done.stdout  # which has none where nothing is to be done
+        commands = [line.removeprefix("Next:").strip() for line in lines[first:]]
+        assert all(command.startswith("headroom ") for command in commands), commands
+        for command in commands:
+            again = headroom(*shlex.split(command)[1:])
+            assert again.returncode == 0, f"{command}: {again.stderr}"
