@@ -253,7 +253,8 @@ Result<Library::Text> Library::metrics(const std::string& path, Metrics form) {
   if (kept == nullptr) {
     HR_TRY(kept, open(path));
   }
-  const auto snapshot = exposition::snapshot_of(kept->recording(), kept->whole);
+  const auto snapshot =
+      exposition::snapshot_of(kept->recording(), kept->whole, counted_.count(kept->recording(), kept->whole));
   std::string text;
   switch (form) {
     case Metrics::kOpenMetrics:

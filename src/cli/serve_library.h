@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/counted_times.h"
 #include "cli/file_trace.h"
 #include "cli/open_recording.h"
 #include "diagnose/explain.h"
@@ -74,6 +75,7 @@ class Library {
   std::list<std::pair<std::string, Kept>> kept_;   // by path, the last one asked for first
   std::list<std::pair<std::string, Text>> texts_;  // likewise, of recordings that have ended; by id, time and question
   std::map<std::string, Scrape> scrapes_;          // by form and path
+  CountedTimes counted_;                           // for scrapes
   report::LiveRule rule_;
   std::map<std::string, report::LiveFindings> findings_;  // of recordings that grow, kept or not; by id
   struct Cost {

@@ -602,11 +602,12 @@ def test_a_prometheus_scrapes_what_goes_on(tmp_path, job):
         with Prometheus(tmp_path, target, ["/metrics", "/metrics/dcgm"], authorization={"credentials_file": str(secret)}) as prometheus:
             for name in ("metrics", "metrics/dcgm"):
                 prometheus.wait(f'up{{job="{name}"}} == 1', f"{name} is not scraped")
-            prometheus.wait('sum(delta(headroom_gpu_seconds_total{job="metrics",state="busy"}[10s])) > 0', "the recording grows")
+            prometheus.wait('sum(rate(headroom_gpu_seconds_total{job="metrics",state="busy"}[10s])) > 0', "the recording grows")
             assert len(prometheus.query("DCGM_FI_DEV_GPU_UTIL")) == 2
             off = ("abs(sum by (gpu) (headroom_gpu_seconds_total) - on () group_left () headroom_elapsed_seconds_total)")
             sums = prometheus.query(off)
             assert len(sums) == 2 and all(float(row["value"][1]) < 1e-6 for row in sums)
+            assert prometheus.query("resets(headroom_gpu_seconds_total[1h]) > 0") == []
             job.terminate()
             prometheus.wait("absent(headroom_elapsed_seconds_total)", "series end with the job")
             assert prometheus.query('up{job="metrics"}')[0]["value"][1] == "1"
