@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -163,8 +164,17 @@ Result<std::string> Dashboard::path_of(const std::string& key) {
     refresh(kEvery);
     recording = catalog_.recording(key);
   }
-  if (recording == nullptr)
-    return fail(Errc::kNotFound, "there is no such recording any more", "/api/overview lists them");
+  const auto vanished = [](const std::string& path) {
+    return fail(Errc::kNotFound, fmt::format("{} is not there any more", path),
+                "it was moved, renamed or removed: what is there now is in the list (headroom recordings)");
+  };
+  if (recording == nullptr) {
+    const std::string* gone = catalog_.gone(key);
+    if (gone != nullptr) return vanished(*gone);
+    return fail(Errc::kNotFound, "there is no such recording", "/api/overview lists them");
+  }
+  std::error_code failed;
+  if (!std::filesystem::exists(recording->path(), failed)) return vanished(recording->path());
   return recording->path();
 }
 

@@ -84,15 +84,17 @@ Result<Fd> open_token(const std::string& path, bool& alone) {
 Result<ServeToken> ServeToken::take() {
   constexpr Nanos kKept = 60 * kSecond;
   HR_TRY(const std::string folder, state_folder());
+  const std::string path = folder + "/serve.token";
   ServeToken token;
   bool alone = false;
-  HR_TRY(token.file_, open_token(folder + "/serve.token", alone));
+  HR_TRY(token.file_, open_token(path, alone));
   token.text_ = token_in(token.file_);
   const Nanos age = realtime_now() - status_of(token.file_).st_mtim.tv_sec * kSecond;
   if (token.text_.empty() || (alone && (age < 0 || age > kKept))) {
     HR_TRY(token.text_, random_token());
-    if (::ftruncate(token.file_.get(), 0) != 0) return tl::unexpected(errno_error("write serve.token"));
-    HR_TRYV(write_all(token.file_.get(), token.text_ + "\n"));
+    if (::ftruncate(token.file_.get(), 0) != 0) return tl::unexpected(errno_error("write " + path));
+    if (const auto written = write_all(token.file_.get(), token.text_ + "\n"); !written)
+      return tl::unexpected(within(path, written.error()));
   }
   ::flock(token.file_.get(), LOCK_SH);
   return token;

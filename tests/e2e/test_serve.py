@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -19,6 +20,7 @@ from headroom_e2e import HEADROOM, ROOT, environment, headroom
 import study_support
 from serve_support import PATIENCE, Events, Server, raw, switches, until_closed, wait_until
 from test_prometheus import OPENMETRICS, TEXT, Prometheus, needs_prometheus
+from test_recording import mount_tmpfs
 from test_schemas import held
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -519,6 +521,56 @@ def test_a_batch_is_found_by_its_recording(tmp_path):
         assert not held(server.get(f"/api/batches/{found['key']}").body)["running_now"]
     with Server(tmp_path, tmp_path / "job.batch") as server:
         assert [b["name"] for b in server.overview()["batches"]] == ["job.batch"]
+
+
+def test_a_batch_that_died_says_so_and_how_to_go_on(tmp_path):
+    (tmp_path / "job.toml").write_text('[[task]]\nname = "long"\ncommand = ["sleep", "600"]\n')
+    batch = [HEADROOM, "sim", "--gpus", "1xA6000", "--", HEADROOM, "batch", "job.toml"]
+    with started(tmp_path, batch), Server(tmp_path) as server:
+        found = wait_until(lambda: next((b for b in server.overview()["batches"] if b["running"]), None), "the batch")
+
+        def status():
+            return held(server.get(f"/api/batches/{found['key']}").body)
+        wait_until(lambda: status()["running"], "its task")
+        assert status()["at_rest"] == []
+        os.kill(int((tmp_path / "job.batch" / "lock").read_text("ascii").split()[0]), signal.SIGKILL)
+        told = wait_until(lambda: (s := status())["at_rest"] and not s["running_now"] and s["at_rest"], "its death")
+        assert told[0] == f"No batch is running in {tmp_path / 'job.batch'}; the last run was killed."
+        assert told[1] == "Go on with: headroom batch job.toml"
+
+
+def test_a_recording_that_vanishes_is_named(tmp_path):
+    named = tmp_path / "named.jsonl"
+    shutil.copy(INPUT_BOUND, named)
+    headroom(tmp_path, "run", "--", "true", HEADROOM_NVML=str(tmp_path / "no-driver.so"))
+    with Server(tmp_path, named) as server, Events(server) as events:
+        events.next("hello")
+        keys = {r["name"]: r["key"] for r in server.overview()["recordings"]}
+        shelved = next(path for path in (tmp_path / "state" / "headroom").glob("*.hrec"))
+        for path in (named, shelved):
+            assert server.get(f"/api/recordings/{keys[path.name]}/view").status == 200
+            path.unlink()
+            events.next("overview")
+            answer = server.get(f"/api/recordings/{keys[path.name]}/view")
+            assert (answer.status, answer.json()["what"]) == (404, f"{path} is not there any more")
+            assert "headroom recordings" in answer.json()["hint"]
+
+
+def test_a_full_disk_is_named_with_what_to_do(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    libc = mount_tmpfs(state, 64 << 10)
+    try:
+        (state / "headroom").mkdir()
+        with contextlib.suppress(OSError), open(state / "headroom" / "fills", "wb", buffering=0) as fills:
+            while fills.write(b"x" * 4096):
+                pass
+        refused = headroom(tmp_path, "serve", "--port", "0", check=False)
+        assert refused.returncode == 1
+        assert f"{state}/headroom/serve.token: write: No space left on device" in " ".join(refused.stderr.split())
+        assert "make room on that disk" in refused.stderr
+    finally:
+        libc.umount2(str(state).encode(), 2)
 
 
 def test_a_study_that_is_written_to_is_told(tmp_path):

@@ -12,7 +12,7 @@ import { link, replace, type Window } from "./route";
 import { RunsChart, RunsTable } from "./runs";
 import { PlainTable } from "./table";
 import { OverTime, useView } from "./watch";
-import { count, dateTime, duration, words } from "./words";
+import { count, dateTime, duration, endWords, words } from "./words";
 
 function Actions({ id, title }: { id: string; title: string }) {
   const [error, setError] = useState<Refused | null>(null);
@@ -107,7 +107,12 @@ export function RecordingPage({ id, first, label }: { id: string; first: Window 
       <h1>{view.headline}</h1>
       {error && <Problem error={error} />}
       <p class="dim facts">
-        <Age goesOn={view.goes_on} behind_ns={view.behind_ns} at={watched.at} stopReason={recording.stop_reason} />
+        <Age
+          goesOn={view.goes_on}
+          behind_ns={view.behind_ns}
+          at={watched.at}
+          ended={endWords(recording.stop_reason, recording.path)}
+        />
         <span>
           {recording.origin}
           {recording.start_ns !== null && ` since ${dateTime(recording.start_ns)}`}

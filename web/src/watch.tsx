@@ -38,7 +38,8 @@ export function useView(key: string | null, first: Window | null): Watched {
     [bins] = useState(binsHere);
   const time = useTime(first, span),
     cursor = useMemo(() => new Cursor(), []);
-  const concerns = (change: Change) => change.what === "recording" && change.key === key;
+  // what has vanished is in the list no more
+  const concerns = (change: Change) => change.what === "overview" || (change.what === "recording" && change.key === key);
   const asked = viewPath(key ?? "", time.chosen && time.window, bins);
   const answer = useAnswer<View>(key === null ? null : asked, concerns);
   const view = answer.data;
