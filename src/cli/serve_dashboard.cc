@@ -181,18 +181,23 @@ Result<std::string> Dashboard::path_of(const std::string& key) {
 Result<Library::Text> Dashboard::of_recording(const serve::Route& route, const serve::Request& request) {
   HR_TRY(const std::string path, path_of(route.key));
   switch (route.what) {
-    case What::kView: {
+    case What::kView:
+    case What::kReport: {
       std::string problem;
       const serve::ViewQuery query = serve::view_query(request, problem);
       if (!problem.empty()) return fail(Errc::kInvalidInput, problem, "docs/serve.md says what can be asked");
-      return library_.view(path, query);
+      return route.what == What::kView ? library_.view(path, query) : library_.report(path, query);
     }
     case What::kWhy:
       return library_.why(path);
     case What::kPlan:
       return library_.plan(path);
-    case What::kReport:
-      return library_.report(path);
+    case What::kComparison: {
+      const auto other = request.parameter("with");
+      if (!other) return fail(Errc::kInvalidInput, "with names no recording", "docs/serve.md says what can be asked");
+      HR_TRY(const std::string with, path_of(*other));
+      return library_.comparison(path, with);
+    }
     default:
       return library_.trace(path);
   }
@@ -246,7 +251,8 @@ Result<Response> Dashboard::answer_of(const serve::Route& route, const serve::Re
     return Response{.body = std::move(studies)};
   }
   HR_TRY(const Library::Text text, of_recording(route, request));
-  if (route.what == What::kReport) return Response{.type = serve::kHtml, .body = text, .own_policy = true};
+  if (route.what == What::kReport || route.what == What::kComparison)
+    return Response{.type = serve::kHtml, .body = text, .own_policy = true};
   return Response{.body = text};
 }
 

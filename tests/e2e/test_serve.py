@@ -100,6 +100,15 @@ def test_answers_are_those_of_the_verbs(server, tmp_path):
     assert report.headers["content-type"] == "text/html; charset=utf-8"
     headroom(tmp_path, "report", INPUT_BOUND, "-o", tmp_path / "report.html")
     assert report.body == (tmp_path / "report.html").read_bytes()
+    part = server.get(f"/api/recordings/{key}/report?begin=1500000000&end=4000000000")
+    headroom(tmp_path, "report", INPUT_BOUND, "--from", "1.5s", "--to", "4s", "-o", tmp_path / "part.html")
+    assert part.body == (tmp_path / "part.html").read_bytes() != report.body
+    assert server.get(f"/api/recordings/{key}/report?begin=4&end=3").status == 400
+    pair = server.get(f"/api/recordings/{key_of(server, BATCH)}/compare?with={key}")
+    headroom(tmp_path, "compare", BATCH, INPUT_BOUND, "-o", tmp_path / "pair.html", check=False)
+    assert pair.body == (tmp_path / "pair.html").read_bytes() and pair.headers["content-type"] == "text/html; charset=utf-8"
+    assert server.get(f"/api/recordings/{key}/compare").status == 400
+    assert server.get(f"/api/recordings/{key}/compare?with=r0").status == 404
     trace = server.json(f"/api/recordings/{key}/trace")
     assert trace["traceEvents"]
     assert server.get(f"/api/recordings/{key}/view", method="HEAD").body == b""
