@@ -34,6 +34,7 @@ Errc errc_of(int number) {
 
 Error errno_error(std::string_view what, std::string hint) {
   const int number = errno;
+  if (hint.empty() && errc_of(number) == Errc::kNoSpace) hint = "make room on that disk, then try again";
   return Error{errc_of(number), fmt::format("{}: {}", what, std::strerror(number)), std::move(hint)};
 }
 

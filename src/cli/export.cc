@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/counted_times.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
@@ -51,7 +52,9 @@ Result<void> write_as(const ExportOptions& options, const Recording& recording, 
   if (options.format != "csv") {
     const Explanation explanation = explain(recording, {.families = users_families_if_good()});
     if (options.format == "chrome") return write_chrome_trace(recording, explanation, output);
-    return output(metrics_text(options.format, exposition::snapshot_of(recording, explanation)));
+    if (options.share) return output(metrics_text(options.format, exposition::snapshot_of(recording, explanation)));
+    const auto counted = CountedTimes().count(recording, explanation);
+    return output(metrics_text(options.format, exposition::snapshot_of(recording, explanation, counted)));
   }
   const auto kind = source_kind_of(options.source);
   if (!kind && !options.source.empty())

@@ -12,7 +12,6 @@
 
 #include "base/fd.h"
 #include "base/filesystem.h"
-#include "base/output_file.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/output.h"
@@ -108,9 +107,7 @@ Result<void> set_in_task_file(const std::string& path, const std::string& key, c
     print("nothing was changed\n");
     return {};
   }
-  HR_TRY(OutputFile file, OutputFile::open(path));
-  HR_TRYV(write_all(file.fd(), changed));
-  HR_TRYV(file.keep());
+  HR_TRYV(write_file(path, changed));
   print("changed {}; to undo: take the line away again\n", path);
   return {};
 }

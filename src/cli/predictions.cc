@@ -2,7 +2,6 @@
 #include "cli/predictions.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,9 +11,9 @@
 #include "base/filesystem.h"
 #include "base/human.h"
 #include "base/regular_file.h"
-#include "base/time.h"
 #include "cli/environment.h"
 #include "cli/output.h"
+#include "cli/private_file.h"
 #include "cli/terminal.h"
 #include "report/verify.h"
 
@@ -32,19 +31,6 @@ Result<std::string> text_there(const std::string& path) {
   std::string text = read_regular_tail(path, kLargestFile);
   if (text.size() == kLargestFile) text.erase(0, text.find('\n') + 1);
   return text;
-}
-
-// Others hold it for milliseconds.
-Result<Fd> locked(const std::string& path) {
-  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
-  if (!lock) return tl::unexpected(errno_error("open " + path));
-  const Nanos until = monotonic_now() + 5 * kSecond;
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EINTR && errno != EWOULDBLOCK) return tl::unexpected(errno_error("lock " + path));
-    if (monotonic_now() > until) return fail(Errc::kBusy, path + " is locked by another process", "try again");
-    ::usleep(10'000);
-  }
-  return lock;
 }
 
 std::string newest(std::string text) {
@@ -71,7 +57,7 @@ Result<compare::Outcomes> past_predictions() {
 Result<void> remember(const PredictionOutcome& outcome) {
   HR_TRY(const std::string path, predictions_path());
   HR_TRYV(make_private_folder(directory_of(path)));
-  HR_TRY(const Fd lock, locked(path + ".lock"));
+  HR_TRY(const Fd lock, locked_file(path + ".lock"));
   HR_TRY(std::string text, text_there(path));
   if (!text.empty() && text.back() != '\n') text += '\n';
   // Replaced whole, with the mode that it has: its own first.

@@ -169,6 +169,9 @@ Catalog::Changes Catalog::look(const std::function<bool(const std::string&)>& du
     changes.recordings.push_back(now.shown.key);
   }
   changes.list = changes.list || !before.empty();
+  constexpr std::size_t kMostGone = 1000;
+  if (gone_.size() > kMostGone) gone_.clear();
+  for (const auto& [path, recording] : before) gone_[recording.shown.key] = path;
   look_at_batches(changes);
   look_at_studies(changes);
   return changes;
@@ -246,6 +249,11 @@ const Catalog::Recording* Catalog::recording(const std::string& key) const {
   const auto found = std::find_if(recordings_.begin(), recordings_.end(),
                                   [&](const Recording& recording) { return recording.shown.key == key; });
   return found == recordings_.end() ? nullptr : &*found;
+}
+
+const std::string* Catalog::gone(const std::string& key) const {
+  const auto found = gone_.find(key);
+  return found == gone_.end() ? nullptr : &found->second;
 }
 
 const Catalog::Recording* Catalog::newest_live() const {

@@ -43,7 +43,9 @@ class Catalog {
 
   [[nodiscard]] report::Overview overview() const;
   [[nodiscard]] const Recording* recording(const std::string& key) const;  // nullptr: there is none
-  [[nodiscard]] const Recording* newest_live() const;                      // likewise
+  // Where one lay that was there before; nullptr: there was none.
+  [[nodiscard]] const std::string* gone(const std::string& key) const;
+  [[nodiscard]] const Recording* newest_live() const;  // likewise
   [[nodiscard]] const std::string* batch_folder(const std::string& key) const;
   [[nodiscard]] const std::string* study_storage(const std::string& key) const;  // as it was named
 
@@ -69,7 +71,8 @@ class Catalog {
 
   std::vector<std::string> named_;  // paths
   std::vector<Recording> recordings_;
-  std::map<std::string, Batch> batches_;  // by folder
+  std::map<std::string, std::string> gone_;  // paths of those that have vanished, by key
+  std::map<std::string, Batch> batches_;     // by folder
   std::vector<Study> studies_;
   std::set<std::string> searched_;  // paths of recordings whose batch need not be looked for again
   Nanos looked_at_ = 0;

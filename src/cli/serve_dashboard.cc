@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -163,26 +164,40 @@ Result<std::string> Dashboard::path_of(const std::string& key) {
     refresh(kEvery);
     recording = catalog_.recording(key);
   }
-  if (recording == nullptr)
-    return fail(Errc::kNotFound, "there is no such recording any more", "/api/overview lists them");
+  const auto vanished = [](const std::string& path) {
+    return fail(Errc::kNotFound, fmt::format("{} is not there any more", path),
+                "it was moved, renamed or removed: what is there now is in the list (headroom recordings)");
+  };
+  if (recording == nullptr) {
+    const std::string* gone = catalog_.gone(key);
+    if (gone != nullptr) return vanished(*gone);
+    return fail(Errc::kNotFound, "there is no such recording", "/api/overview lists them");
+  }
+  std::error_code failed;
+  if (!std::filesystem::exists(recording->path(), failed)) return vanished(recording->path());
   return recording->path();
 }
 
 Result<Library::Text> Dashboard::of_recording(const serve::Route& route, const serve::Request& request) {
   HR_TRY(const std::string path, path_of(route.key));
   switch (route.what) {
-    case What::kView: {
+    case What::kView:
+    case What::kReport: {
       std::string problem;
       const serve::ViewQuery query = serve::view_query(request, problem);
       if (!problem.empty()) return fail(Errc::kInvalidInput, problem, "docs/serve.md says what can be asked");
-      return library_.view(path, query);
+      return route.what == What::kView ? library_.view(path, query) : library_.report(path, query);
     }
     case What::kWhy:
       return library_.why(path);
     case What::kPlan:
       return library_.plan(path);
-    case What::kReport:
-      return library_.report(path);
+    case What::kComparison: {
+      const auto other = request.parameter("with");
+      if (!other) return fail(Errc::kInvalidInput, "with names no recording", "docs/serve.md says what can be asked");
+      HR_TRY(const std::string with, path_of(*other));
+      return library_.comparison(path, with);
+    }
     default:
       return library_.trace(path);
   }
@@ -236,7 +251,8 @@ Result<Response> Dashboard::answer_of(const serve::Route& route, const serve::Re
     return Response{.body = std::move(studies)};
   }
   HR_TRY(const Library::Text text, of_recording(route, request));
-  if (route.what == What::kReport) return Response{.type = serve::kHtml, .body = text, .own_policy = true};
+  if (route.what == What::kReport || route.what == What::kComparison)
+    return Response{.type = serve::kHtml, .body = text, .own_policy = true};
   return Response{.body = text};
 }
 

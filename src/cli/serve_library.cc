@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/decimal.h"
 #include "base/ids.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "cli/compare.h"
 #include "cli/environment.h"
 #include "cli/families.h"
 #include "cli/finding_looks.h"
@@ -20,6 +22,7 @@
 #include "exposition/families.h"
 #include "exposition/formats.h"
 #include "plan/plan.h"
+#include "report/compare_document.h"
 #include "report/json.h"
 #include "report/plan.h"
 #include "report/view_json.h"
@@ -170,28 +173,50 @@ Result<Library::Text> Library::remembered(const Kept& kept, const std::string& w
   return text;
 }
 
+namespace {
+
+// A part of a recording, by offsets from its start.
+struct WindowPart {
+  Nanos begin = 0, end = 0;
+  bool whole = true;
+};
+
+Result<WindowPart> window_part(const RecordingMeta& meta, const std::optional<Nanos>& begin,
+                               const std::optional<Nanos>& end) {
+  const Nanos span = meta.end - meta.start;
+  WindowPart part{.begin = begin.value_or(0), .end = std::min(span, end.value_or(span))};
+  part.whole = part.begin == 0 && part.end == span;
+  if (part.begin >= part.end && (begin || end))
+    return fail(Errc::kInvalidInput,
+                fmt::format("begin and end leave no time of the recording, which covers 0 to {}", span));
+  return part;
+}
+
+// As `headroom report` takes it.
+std::string stretch_of(const WindowPart& part) {
+  return part.whole ? "" : fmt::format(" --from {}s --to {}s", decimal(part.begin, 9), decimal(part.end, 9));
+}
+
+}  // namespace
+
 Result<Library::Text> Library::view(const std::string& path, const serve::ViewQuery& query) {
   HR_TRY(Kept* const kept, open(path));
   const RecordingMeta& meta = kept->recording().meta;
-  const Nanos span = meta.end - meta.start, begin = query.begin.value_or(0);
-  const Nanos end = std::min(span, query.end.value_or(span));
-  if (begin >= end && (query.begin || query.end))
-    return fail(Errc::kInvalidInput,
-                fmt::format("begin and end leave no time of the recording, which covers 0 to {}", span));
+  HR_TRY(const WindowPart part, window_part(meta, query.begin, query.end));
   const auto make = [&]() -> Result<std::string> {
-    Explanation part;
-    if (begin > 0 || end < span) {
+    Explanation of_part;
+    if (!part.whole) {
       ExplainOptions options = explaining(*kept);
-      options.window = {begin, end};
-      part = explain(kept->recording(), options);
+      options.window = {part.begin, part.end};
+      of_part = explain(kept->recording(), options);
     }
-    const Explanation& explanation = begin > 0 || end < span ? part : kept->whole;
+    const Explanation& explanation = part.whole ? kept->whole : of_part;
     const view::View view =
         view::view_of(kept->recording(), explanation,
                       {.bins = query.bins, .series_bins = query.series_bins, .most_processes = kMostProcesses});
     return report::view_json(explanation, view, kept->grows() ? age_of(meta) : std::nullopt, now(*kept));
   };
-  return remembered(*kept, fmt::format("view {} {} {} {}", begin, end, query.bins, query.series_bins), make);
+  return remembered(*kept, fmt::format("view {} {} {} {}", part.begin, part.end, query.bins, query.series_bins), make);
 }
 
 Result<Library::Text> Library::why(const std::string& path) {
@@ -209,17 +234,26 @@ Result<Library::Text> Library::plan(const std::string& path) {
   return std::make_shared<const std::string>(report::to_json(headroom::plan(kept->whole, request)));
 }
 
-Result<Library::Text> Library::report(const std::string& path) {
+Result<Library::Text> Library::report(const std::string& path, const serve::ViewQuery& query) {
   HR_TRY(Kept* const kept, open(path));
-  return remembered(*kept, "report", [&]() -> Result<std::string> {
+  HR_TRY(const WindowPart part, window_part(kept->recording().meta, query.begin, query.end));
+  return remembered(*kept, fmt::format("report {} {}", part.begin, part.end), [&]() -> Result<std::string> {
+    ExplainOptions options = explaining(*kept);
+    if (!part.whole) options.window = {part.begin, part.end};
     std::string html;
-    HR_TRYV(with_document(kept->recording(), explaining(*kept), name_for_commands(path), "",
+    HR_TRYV(with_document(kept->recording(), options, name_for_commands(path), stretch_of(part),
                           [&](const report::Document& document) -> Result<void> {
                             html = report::to_html(document);
                             return {};
                           }));
     return html;
   });
+}
+
+Result<Library::Text> Library::comparison(const std::string& a, const std::string& b) {
+  const auto comparison = compared({.a = a, .b = b}, {});
+  if (!comparison) return tl::unexpected(unreadable(comparison.error()));
+  return std::make_shared<const std::string>(report::to_html(report::ComparisonDocument{*comparison}));
 }
 
 // Everything in it, so it is read for itself.
@@ -253,7 +287,8 @@ Result<Library::Text> Library::metrics(const std::string& path, Metrics form) {
   if (kept == nullptr) {
     HR_TRY(kept, open(path));
   }
-  const auto snapshot = exposition::snapshot_of(kept->recording(), kept->whole);
+  const auto snapshot =
+      exposition::snapshot_of(kept->recording(), kept->whole, counted_.count(kept->recording(), kept->whole));
   std::string text;
   switch (form) {
     case Metrics::kOpenMetrics:

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/counted_times.h"
 #include "cli/file_trace.h"
 #include "cli/open_recording.h"
 #include "diagnose/explain.h"
@@ -30,8 +31,9 @@ class Library {
   [[nodiscard]] Result<Text> view(const std::string& path, const serve::ViewQuery& query);
   [[nodiscard]] Result<Text> why(const std::string& path);
   [[nodiscard]] Result<Text> plan(const std::string& path);
-  [[nodiscard]] Result<Text> report(const std::string& path);
-  [[nodiscard]] Result<Text> trace(const std::string& path);  // Chrome's
+  [[nodiscard]] Result<Text> report(const std::string& path, const serve::ViewQuery& query);  // of its window
+  [[nodiscard]] Result<Text> comparison(const std::string& a, const std::string& b);          // its document
+  [[nodiscard]] Result<Text> trace(const std::string& path);                                  // Chrome's
   // Of one that grows up to 15 seconds old, so that frequent scrapes cost a thousandth of a core.
   enum class Metrics { kOpenMetrics, kPrometheus, kDcgm };
   [[nodiscard]] Result<Text> metrics(const std::string& path, Metrics form);
@@ -74,6 +76,7 @@ class Library {
   std::list<std::pair<std::string, Kept>> kept_;   // by path, the last one asked for first
   std::list<std::pair<std::string, Text>> texts_;  // likewise, of recordings that have ended; by id, time and question
   std::map<std::string, Scrape> scrapes_;          // by form and path
+  CountedTimes counted_;                           // for scrapes
   report::LiveRule rule_;
   std::map<std::string, report::LiveFindings> findings_;  // of recordings that grow, kept or not; by id
   struct Cost {

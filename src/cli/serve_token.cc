@@ -20,6 +20,7 @@
 #include "base/strings.h"
 #include "base/time.h"
 #include "cli/environment.h"
+#include "cli/private_file.h"
 
 namespace headroom::cli {
 
@@ -78,30 +79,22 @@ Result<Fd> open_token(const std::string& path, bool& alone) {
   return fail(Errc::kIo, fmt::format("{} is changed again and again by somebody else", path));
 }
 
-// A file of the user's alone, there whole or not at all.
-Result<std::string> written_beside(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.{}", path, ::getpid());
-  ::unlink(temporary.c_str());
-  const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return tl::unexpected(errno_error("create " + temporary));
-  HR_TRYV(write_all(file.get(), text));
-  return temporary;
-}
-
 }  // namespace
 
 Result<ServeToken> ServeToken::take() {
   constexpr Nanos kKept = 60 * kSecond;
   HR_TRY(const std::string folder, state_folder());
+  const std::string path = folder + "/serve.token";
   ServeToken token;
   bool alone = false;
-  HR_TRY(token.file_, open_token(folder + "/serve.token", alone));
+  HR_TRY(token.file_, open_token(path, alone));
   token.text_ = token_in(token.file_);
   const Nanos age = realtime_now() - status_of(token.file_).st_mtim.tv_sec * kSecond;
   if (token.text_.empty() || (alone && (age < 0 || age > kKept))) {
     HR_TRY(token.text_, random_token());
-    if (::ftruncate(token.file_.get(), 0) != 0) return tl::unexpected(errno_error("write serve.token"));
-    HR_TRYV(write_all(token.file_.get(), token.text_ + "\n"));
+    if (::ftruncate(token.file_.get(), 0) != 0) return tl::unexpected(errno_error("write " + path));
+    if (const auto written = write_all(token.file_.get(), token.text_ + "\n"); !written)
+      return tl::unexpected(within(path, written.error()));
   }
   ::flock(token.file_.get(), LOCK_SH);
   return token;
@@ -124,13 +117,11 @@ Result<std::string> read_metrics_token(const std::string& path) {
 Result<void> open_in_browser(const std::string& url) {
   HR_TRY(const std::string folder, state_folder());
   const std::string path = folder + "/serve.html";
-  HR_TRY(const std::string temporary,
-         written_beside(path,
-                        fmt::format("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Headroom</title>"
-                                    "<meta http-equiv=\"refresh\" content=\"0;url={0}\">"
-                                    "<a href=\"{0}\">Go on to Headroom</a></html>\n",
-                                    url)));
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return tl::unexpected(errno_error("create " + path));
+  HR_TRYV(replace_private_file(
+      path, fmt::format("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Headroom</title>"
+                        "<meta http-equiv=\"refresh\" content=\"0;url={0}\">"
+                        "<a href=\"{0}\">Go on to Headroom</a></html>\n",
+                        url)));
   const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   auto child = Child::spawn({.argv = {"xdg-open", path},
                              .standard_in = nothing.get(),

@@ -57,18 +57,17 @@ Result<void> not_of_a_study(const VerifyOptions& options) {
               "headroom study STORAGE -o plan.json writes a plan of a study");
 }
 
-Result<int> verify_of_a_study(const VerifyOptions& options, std::vector<Requirement> requirements, std::string text) {
-  const bool document = !options.document.path.empty();
-  if (document || !options.before.empty())
-    return fail(
-        Errc::kInvalidInput,
-        fmt::format("{} is a plan of a study: it takes no {}", options.plan, document ? "--output" : "--before"),
-        "headroom verify plan.json NEW.db [RECORDING]; --json is for programs");
+Result<int> verify_of_a_study(const VerifyOptions& options, const DocumentFile& file,
+                              std::vector<Requirement> requirements, std::string text) {
+  if (!options.before.empty())
+    return fail(Errc::kInvalidInput, fmt::format("{} is a plan of a study: it takes no --before", options.plan),
+                "headroom verify plan.json NEW.db [RECORDING]; --json is for programs");
   StudyProof proof = options.study;
   proof.plan = options.plan, proof.text = std::move(text);
   proof.storage = options.recording, proof.applied = options.applied;
   proof.requirements = std::move(requirements);
   proof.json = options.json, proof.no_history = options.no_history;
+  if (!file.path.empty()) proof.document = file;
   return verify_study(proof);
 }
 
@@ -115,7 +114,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
     HR_TRY(file, document_file("verify", options.document));
   }
   HR_TRY(std::string text, plan_text(options.plan));
-  if (compare::is_study_plan(text)) return verify_of_a_study(options, requirements, std::move(text));
+  if (compare::is_study_plan(text)) return verify_of_a_study(options, file, requirements, std::move(text));
   HR_TRYV(not_of_a_study(options));
   HR_TRY(const compare::PlanFile plan, plan_of(options.plan, text));
   HR_TRY(const auto applied, compare::applied_options(plan, options.applied));

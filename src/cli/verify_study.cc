@@ -84,6 +84,7 @@ Result<int> verify_study(const StudyProof& proof) {
     if (!kept) say(kept.error().what, kept.error().hint);  // the answer is worth more than its record
     v.remembered = kept.value_or(false);
   }
+  if (proof.document) HR_TRYV(write_document(*proof.document, report::StudyVerificationDocument{v}));
   put(proof.json ? report::to_json(v) : report::to_text(v, text_options(STDOUT_FILENO)));
   return v.kept.value_or(false) && compare::all_kept(v.requirements) ? kExitOk : kExitFailed;
 }

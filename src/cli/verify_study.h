@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/document_file.h"
 #include "model/requirement.h"
 
 // `headroom verify` of a plan that `headroom study -o plan.json` wrote.
@@ -20,6 +21,7 @@ struct StudyProof {
   std::string pruner;
   std::vector<Requirement> requirements;
   bool json = false, no_history = false;
+  std::optional<DocumentFile> document;  // to be written, too
 };
 
 // Prints the answer. Exit code: 0 where the change delivered, else 1.

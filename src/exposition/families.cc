@@ -65,7 +65,7 @@ void Builder::about_the_recording() {
   add({.name = "headroom_elapsed_seconds_total",
        .type = FamilyType::kCounter,
        .unit = "seconds",
-       .help = "time that was observed: what headroom_gpu_seconds_total of every GPU sums to",
+       .help = "time that is counted: what headroom_gpu_seconds_total of every GPU sums to",
        .samples = {{.value = snapshot_.elapsed, .decimals = kNanosecond}}});
   add({.name = "headroom_recording_end_timestamp_seconds",
        .unit = "seconds",
@@ -74,11 +74,12 @@ void Builder::about_the_recording() {
 }
 
 void Builder::ledger() {
-  Family family{.name = "headroom_gpu_seconds_total",
-                .type = FamilyType::kCounter,
-                .unit = "seconds",
-                .help = "where the time of a GPU went, each nanosecond once (docs/ledger.md)",
-                .samples = {}};
+  Family family{
+      .name = "headroom_gpu_seconds_total",
+      .type = FamilyType::kCounter,
+      .unit = "seconds",
+      .help = "where the time of a GPU went, each nanosecond once, as known when it was counted (docs/ledger.md)",
+      .samples = {}};
   for (std::size_t i = 0; i < snapshot_.gpus.size(); ++i) {
     if (!snapshot_.gpus[i].accounts) continue;
     for (const AccountInfo& account : kAccounts)
@@ -128,6 +129,17 @@ void Builder::batch() {
   for (std::size_t i = 0; i < snapshot_.gpus.size(); ++i)
     packing.samples.push_back({.labels = {gpu(i)}, .value = snapshot_.gpus[i].tasks});
   add(std::move(packing));
+  Family kernels{.name = "headroom_batch_gpu_seconds_total",
+                 .type = FamilyType::kCounter,
+                 .unit = "seconds",
+                 .help = "time of kernels of tasks of the batch, counted when they have ended, by whether it counted",
+                 .samples = {}};
+  for (std::size_t i = 0; i < snapshot_.gpus.size(); ++i)
+    if (snapshot_.gpus[i].accounts)
+      for (const auto& [outcome, ns] :
+           {std::pair("useful", snapshot_.gpus[i].useful), std::pair("discarded", snapshot_.gpus[i].discarded)})
+        kernels.samples.push_back({.labels = {gpu(i), {"outcome", outcome}}, .value = ns, .decimals = kNanosecond});
+  add(std::move(kernels));
 }
 
 void Builder::devices() {

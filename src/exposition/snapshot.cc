@@ -28,6 +28,13 @@ std::optional<std::int64_t> latest(const Track& track, Metric metric) {
   return column == nullptr ? std::nullopt : latest(*column);
 }
 
+void add_counted(const Counted& counted, std::vector<Gpu>& gpus) {
+  for (const CountedGpu& told : counted.gpus)
+    for (Gpu& gpu : gpus)
+      if (gpu.device.uuid == told.uuid)
+        gpu.accounts = told.accounts, gpu.useful = told.useful, gpu.discarded = told.discarded;
+}
+
 // Those that were recorded, and those that the ledger alone knows.
 std::vector<Gpu> gpus_of(const Recording& recording, const Ledger& ledger) {
   std::vector<Gpu> gpus;
@@ -138,20 +145,24 @@ void add_xids(const Recording& recording, std::vector<Gpu>& gpus) {
 }  // namespace
 
 Snapshot snapshot_of(const Recording& recording, const Explanation& explanation) {
+  Counted counted;
+  count_on(counted, explanation, countable(explanation));
+  return snapshot_of(recording, explanation, counted);
+}
+
+Snapshot snapshot_of(const Recording& recording, const Explanation& explanation, const Counted& counted) {
   const RecordingMeta& meta = recording.meta;
   const Ledger& ledger = explanation.ledger;
   Snapshot snapshot{.recording = meta.id,
                     .origin = meta.origin,
                     .writer = meta.writer,
                     .host = meta.host,
-                    .elapsed = ledger.span(),
+                    .elapsed = counted.until,
                     .end_realtime = meta.start_realtime + (meta.end - meta.start),
                     .gpus = gpus_of(recording, ledger),
                     .losses = explanation.losses};
   const std::vector<std::size_t> places = places_of(ledger, snapshot.gpus);
-  for (const std::size_t place : places) snapshot.gpus[place].accounts.emplace();
-  for (const LedgerEntry& entry : ledger.entries)
-    (*snapshot.gpus[places[entry.device]].accounts)[static_cast<std::size_t>(entry.account)] += entry.ns;
+  add_counted(counted, snapshot.gpus);
   snapshot.findings = findings_of(explanation, places, snapshot.gpus.size());
   add_batch(recording, snapshot);
   add_xids(recording, snapshot.gpus);

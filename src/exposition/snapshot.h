@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "exposition/counted.h"
 #include "model/batch.h"
 #include "model/explanation.h"
 
@@ -19,6 +20,7 @@ struct Gpu {
   std::vector<std::pair<Metric, std::int64_t>> readings;        // stored values, as they are now
   std::optional<std::uint64_t> last_xid;                        // the last error that the driver reported
   std::int64_t tasks = 0;                                       // of a batch, that run on it
+  Nanos useful = 0, discarded = 0;                              // kernels of a batch's tasks that have ended
 };
 
 struct FindingCost {
@@ -31,7 +33,7 @@ struct FindingCost {
 // Everything that is exposed, whether it comes from a file or from a recording that goes on.
 struct Snapshot {
   std::string recording, origin, writer, host;
-  Nanos elapsed = 0;       // what every GPU's accounts sum to
+  Nanos elapsed = 0;       // that is counted: what every GPU's accounts sum to
   Nanos end_realtime = 0;  // Unix time of the last instant that is spoken about
   std::vector<Gpu> gpus;   // in order of index
   std::vector<FindingCost> findings;
@@ -41,7 +43,10 @@ struct Snapshot {
   std::vector<Loss> losses;
 };
 
-// `explanation` is that of the whole recording. Tasks are those that were started, by their last attempt.
+// `explanation` is that of the whole recording, `counted` what has been counted of it by now. Tasks are those that were
+// started, by their last attempt.
+[[nodiscard]] Snapshot snapshot_of(const Recording& recording, const Explanation& explanation, const Counted& counted);
+// The same where nothing was told before.
 [[nodiscard]] Snapshot snapshot_of(const Recording& recording, const Explanation& explanation);
 
 }  // namespace headroom::exposition

@@ -84,6 +84,9 @@ bool are_counts(const ordered_json& value) {
   return value.is_object() && std::all_of(value.begin(), value.end(), is_count);
 }
 bool are_gpus(const ordered_json& value) { return value.is_array() && std::all_of(value.begin(), value.end(), is_gpu); }
+bool are_texts(const ordered_json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
+}
 bool are_running(const ordered_json& value) {
   return value.is_array() && std::all_of(value.begin(), value.end(), is_running);
 }
@@ -94,7 +97,8 @@ ordered_json status_of(std::string_view answer) {
       {"schema", is_text},           {"running_now", is_truth}, {"folder", is_text_or_null},
       {"last_run", is_text_or_null}, {"tasks", are_counts},     {"elapsed_ns", is_count_or_null},
       {"left_ns", is_count_or_null}, {"gpus", are_gpus},        {"running", are_running},
-      {"waiting_for", is_text},      {"ending", is_truth},      {"summary", is_text}};
+      {"waiting_for", is_text},      {"ending", is_truth},      {"summary", is_text},
+      {"at_rest", are_texts}};
   auto status = parse_json<ordered_json>(answer);
   if (!status.is_object() || !status.contains("gpus") || !status.contains("running") || !fit(status, kMembers))
     return nullptr;
@@ -205,7 +209,8 @@ std::string to_json(const BatchProgress& progress) {
       {"waiting_for", progress.waiting_for},
       {"ending", progress.draining},
       {"summary", progress.draining ? progress_words(progress)  // which says it
-                                    : fmt::format("{}  {} running", progress_words(progress), counts.running)}};
+                                    : fmt::format("{}  {} running", progress_words(progress), counts.running)},
+      {"at_rest", ordered_json::array()}};
   return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
 }
 
@@ -227,6 +232,29 @@ std::string status_json(std::string_view answer) {
   return status.is_null() ? "" : status.dump(1, ' ', true, ordered_json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+// Why nothing of it is seen to run, and what to do next.
+std::vector<std::string> rest_words(const StatusAtRest& status) {
+  if (!status.workers.empty() && !status.no_answer.empty()) {
+    std::vector<std::string> lines{fmt::format("The batch in {} is that of several workers:", visible(status.folder))};
+    for (const std::string& worker : status.workers) lines.push_back("  " + worker);
+    return lines;
+  }
+  if (!status.no_answer.empty())
+    return {fmt::format("The batch in {} gives no answer: {}.", visible(status.folder), visible(status.no_answer))};
+  std::vector<std::string> words{
+      fmt::format("No batch is running in {}; the last run {}.", visible(status.folder), end_words(status.last_run))};
+  if (!status.command.empty()) words.push_back(fmt::format("Go on with: {}", visible(status.command)));
+  if (status.added > 0)
+    words.push_back(fmt::format("{} {} added while it ran: to go on with {}, add {} again (headroom batch add).",
+                                count_of(status.added, "task"), status.added == 1 ? "was" : "were",
+                                status.added == 1 ? "it" : "them", status.added == 1 ? "it" : "them"));
+  return words;
+}
+
+}  // namespace
+
 std::string to_json(const StatusAtRest& status) {
   ordered_json tasks = ordered_json::object();
   for (const auto& info : kTaskStates) tasks[std::string(info.name)] = 0;
@@ -247,7 +275,7 @@ std::string to_json(const StatusAtRest& status) {
                           {"waiting_for", ""},
                           {"ending", false},
                           {"summary", counts_of(status.tasks)},
-                          {"workers", status.workers}};
+                          {"at_rest", rest_words(status)}};
   return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
 }
 
@@ -257,20 +285,9 @@ std::string worker_words(std::string_view name, std::size_t pieces, std::optiona
 }
 
 std::string to_text(const StatusAtRest& status) {
-  if (!status.workers.empty() && !status.no_answer.empty())
-    return fmt::format("Workers of the batch in {}:\n  {}\n{}\n", visible(status.folder), join(status.workers, "\n  "),
-                       counts_of(status.tasks));
-  if (!status.no_answer.empty())
-    return fmt::format("The batch in {} gives no answer: {}.\n{}\n", visible(status.folder), visible(status.no_answer),
-                       counts_of(status.tasks));
-  std::string text = fmt::format("No batch is running in {}; the last run {}.\n{}\n", visible(status.folder),
-                                 end_words(status.last_run), counts_of(status.tasks));
-  if (!status.command.empty()) text += fmt::format("Go on with: {}\n", visible(status.command));
-  if (status.added > 0)
-    text += fmt::format("{} {} added while it ran: to go on with {}, add {} again (headroom batch add).\n",
-                        count_of(status.added, "task"), status.added == 1 ? "was" : "were",
-                        status.added == 1 ? "it" : "them", status.added == 1 ? "it" : "them");
-  return text;
+  std::vector<std::string> lines = rest_words(status);
+  lines.insert(lines.begin() + 1, counts_of(status.tasks));
+  return join(lines, "\n") + "\n";
 }
 
 std::string task_list(const std::vector<TaskAndState>& tasks) {

@@ -70,6 +70,7 @@ TEST(BatchStatus, WhatIsNotYetSeenIsNotSaidToBeZero) {
 TEST(BatchStatus, WhatARunningBatchAnswersIsReadBackForPeople) {
   const std::string json = to_json(half_done());
   EXPECT_EQ(nlohmann::json::parse(json)["tasks"]["succeeded"], 4);
+  EXPECT_TRUE(nlohmann::json::parse(json)["at_rest"].empty());
   const std::string text = status_text(json);
   EXPECT_THAT(text, HasSubstr("5/10"));
   EXPECT_THAT(text, HasSubstr("train-3  for 5"));
@@ -86,6 +87,7 @@ TEST(BatchStatus, AnAnswerThatIsNoneIsNotRead) {
         std::string(R"({"gpus":[],"running":[{"for_ns":1e300}]})"),
         std::string(R"({"gpus":[],"running":[],"waiting_for":null})"),
         std::string(R"({"gpus":[],"running":[],"tasks":{"failed":"many"}})"),
+        std::string(R"({"gpus":[],"running":[],"at_rest":"killed"})"),
         R"({"gpus":[],"running":[],"more":)" + deep + std::string(100'000, ']') + "}"}) {
     EXPECT_THAT(status_text(answer), IsEmpty()) << answer.substr(0, 80);
     EXPECT_THAT(status_json(answer), IsEmpty()) << answer.substr(0, 80);
@@ -107,7 +109,10 @@ TEST(BatchStatus, AtRestItSaysHowTheLastRunEndedAndHowToGoOn) {
   EXPECT_THAT(to_text(status), HasSubstr("the last run was killed"));
   EXPECT_THAT(to_text(status), HasSubstr("2 tasks: 1 not run yet, 1 succeeded"));
   EXPECT_THAT(to_text(status), HasSubstr("Go on with: headroom batch f"));
-  EXPECT_EQ(nlohmann::json::parse(to_json(status))["tasks"]["ready"], 1);
+  const auto json = nlohmann::json::parse(to_json(status));
+  EXPECT_EQ(json["tasks"]["ready"], 1);
+  EXPECT_EQ(json["at_rest"], nlohmann::json({"No batch is running in f.batch; the last run was killed.",
+                                             "Go on with: headroom batch f"}));
   EXPECT_THAT(task_list(status.tasks), HasSubstr("not run yet b"));
   status.tasks.push_back({.name = "c", .last = LastAttempt::kInterrupted});
   status.last_run = "drained", status.command = "", status.added = 2;

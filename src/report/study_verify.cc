@@ -129,8 +129,38 @@ std::vector<Point> points_of(const char* label, const std::vector<std::string>& 
   return points;
 }
 
+constexpr std::string_view kDecides =
+    "* moved by the change, as predicted: this decides. Ranges hold the truth 90 % of the time.";
+constexpr std::string_view kRemembered =
+    "Remembered: headroom verify --history shows how far such predictions came true.";
+
+std::string headline_of(const StudyVerification& v) { return fmt::format("{}. {}", v.change, answer_of(v)); }
+
+Table table_of(const StudyVerification& v) {
+  Table table{.caption = "Each figure, predicted and measured",
+              .head = {"Figure", "As it is", "Predicted", "Measured", "Kept"},
+              .words = 5};
+  for (const VerifiedFigure& figure : v.figures) {
+    const auto range = [&](const std::optional<Estimate>& of) {
+      return of ? range_words(figure.figure, *of) : std::string("-");
+    };
+    table.rows.push_back({fmt::format("{}{}", info(figure.figure).label, figure.wanted ? " *" : ""),
+                          range(figure.as_it_is), range(figure.predicted), measured_words(figure), verdict_of(figure)});
+  }
+  if (!table.rows.empty()) table.note = kDecides;
+  return table;
+}
+
+std::vector<std::string> introduction_of(const StudyVerification& v) {
+  std::vector<std::string> sentences{
+      which_trials(v),
+      fmt::format("The plan: {}. What was made after it: study {} of {}.", v.plan, v.study, v.storage)};
+  if (v.remembered) sentences.emplace_back(kRemembered);
+  return sentences;
+}
+
 constexpr std::string_view kWhyNot = "Why they cannot be compared", kSideBySide = "Side by side",
-                           kRequired = "Required", kMind = "What to mind";
+                           kRequired = "Required", kMind = "What to mind", kFigures = "Predicted and measured";
 
 Json side_json(const ComparedStudy& side) {
   Json states = Json::object();
@@ -161,7 +191,7 @@ Json side_json(const ComparedStudy& side) {
 
 std::string to_text(const StudyVerification& v, const TextOptions& given) {
   const TextOptions options = clamped(given);
-  std::string text = wrap(bold(fmt::format("{}. {}", v.change, answer_of(v)), options), options.width, "", "");
+  std::string text = wrap(bold(headline_of(v), options), options.width, "", "");
   text += wrap(which_trials(v), options.width, "", "");
   for (const VerifiedFigure& figure : v.figures) {
     const std::string before =
@@ -172,13 +202,9 @@ std::string to_text(const StudyVerification& v, const TextOptions& given) {
                             verdict_of(figure), figure.wanted ? " *" : ""),
                 options);
   }
-  if (!v.figures.empty())
-    text += wrap("* moved by the change, as predicted: this decides. Ranges hold the truth 90 % of the time.",
-                 options.width, "", "");
+  if (!v.figures.empty()) text += wrap(kDecides, options.width, "", "");
   text += requirements_text(v.requirements, options);
-  if (v.remembered)
-    text +=
-        wrap("Remembered: headroom verify --history shows how far such predictions came true.", options.width, "", "");
+  if (v.remembered) text += wrap(kRemembered, options.width, "", "");
   return text;
 }
 
@@ -208,6 +234,32 @@ std::string to_json(const StudyVerification& v) {
   json["remembered"] = v.remembered;
   if (!v.requirements.empty()) json["requirements"] = requirements_json(v.requirements);
   return dump(json);
+}
+
+std::string to_html(const StudyVerificationDocument& d) {
+  const StudyVerification& v = d.verification;
+  std::string introduction;
+  for (const std::string& sentence : introduction_of(v)) introduction += "<p>" + html::escaped(sentence) + "</p>\n";
+  return html::page({.verb = "verify",
+                     .title = "Headroom verification",
+                     .headline = headline_of(v),
+                     .introduction = introduction,
+                     .parts = {
+                         {"reasons", kWhyNot, html::points(points_of("Not comparable", v.differences))},
+                         {"figures", kFigures, html::table(table_of(v))},
+                         {"required", kRequired, html::table(requirements_table(v.requirements))},
+                     }});
+}
+
+std::string to_markdown(const StudyVerificationDocument& d) {
+  using markdown::section;
+  const StudyVerification& v = d.verification;
+  std::string text = markdown_beginning("verify") + fmt::format("# {}\n\n", markdown::escaped(headline_of(v)));
+  for (const std::string& sentence : introduction_of(v)) text += markdown::escaped(sentence) + "\n\n";
+  return text + section(kWhyNot, markdown::points(points_of("Not comparable", v.differences))) +
+         section(kFigures, markdown::table(table_of(v))) +
+         section(kRequired, markdown::table(requirements_table(v.requirements))) +
+         "Written by headroom " HEADROOM_VERSION ".\n";
 }
 
 std::string to_text(const StudyComparison& c, const TextOptions& given) {

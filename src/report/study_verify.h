@@ -12,6 +12,13 @@ namespace headroom::report {
 // "headroom.verify-study/1" (docs/json.md).
 [[nodiscard]] std::string to_json(const StudyVerification& verification);
 
+// The same as a document.
+struct StudyVerificationDocument {
+  const StudyVerification& verification;
+};
+[[nodiscard]] std::string to_html(const StudyVerificationDocument& document);
+[[nodiscard]] std::string to_markdown(const StudyVerificationDocument& document);
+
 // The answer of `headroom compare` of two studies, side by side.
 [[nodiscard]] std::string to_text(const StudyComparison& comparison, const TextOptions& options);
 // "headroom.compare-study/1".

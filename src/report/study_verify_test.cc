@@ -102,6 +102,23 @@ TEST(StudyVerifyText, SaysWhatWasRequired) {
   EXPECT_EQ(nlohmann::json::parse(to_json(c))["requirements"][0]["value"], 0.91);
 }
 
+TEST(StudyVerifyDocument, HoldsWhatTheTextHolds) {
+  StudyVerification v = kept_study();
+  v.study = "<sweep>";
+  const std::string html = to_html(StudyVerificationDocument{v}), text = to_markdown(StudyVerificationDocument{v});
+  EXPECT_THAT(html, HasSubstr("content=\"headroom verify\""));
+  EXPECT_THAT(html, HasSubstr("warm workers. Kept: trials per hour reach what was predicted."));
+  EXPECT_THAT(html, HasSubstr("Study &lt;sweep&gt;: 37 trials ended"));
+  EXPECT_THAT(html, HasSubstr("152 (131 to 175)"));
+  EXPECT_THAT(html, HasSubstr("Remembered: headroom verify --history"));
+  EXPECT_THAT(html, Not(HasSubstr("cannot be compared")));
+  EXPECT_THAT(text, HasSubstr("# warm workers. Kept: trials per hour reach what was predicted.\n"));
+  EXPECT_THAT(text, HasSubstr("140 to 171"));
+  EXPECT_THAT(text, HasSubstr("The plan: plan.json."));
+  v.kept.reset(), v.figures.clear(), v.why = "the range of lr differs", v.differences = {v.why};
+  EXPECT_THAT(to_html(StudyVerificationDocument{v}), HasSubstr("the range of lr differs."));
+}
+
 TEST(StudyCompareText, HasBothSideBySide) {
   StudyComparison c{.a = {.storage = "a.db", .name = "one", .trials = 20}, .b = {.storage = "b.db", .name = "two"}};
   c.a.ended = FirstTrials{.trials = 20, .trials_per_hour = {90, 100, 110}, .pruned_share = {0.7, 0.8, 0.9}};

@@ -86,19 +86,30 @@ void Connections::admit(Fd fd) {
   if (!loop_.watch(number, [this, id] { ready(id); })) return;
   Connection& connection = connections_[id];
   connection.fd = std::move(fd);
-  connection.since = boottime_now();
-  set_deadline(id, connection, limits_.head);
+  set_deadline(id, connection, patience(connection));
 }
 
-// Who connects and shows no token keeps nobody else out.
+// Who connects and shows no token keeps nobody else out: the oldest of them goes. What it has said by now is heard
+// first, since a token may be in it.
 bool Connections::make_way() {
-  const Nanos before = boottime_now() - limits_.undisturbed;
-  for (const auto& [id, connection] : connections_) {  // the oldest first
-    if (connection.trusted || connection.in_handler || connection.since > before) continue;
+  std::vector<Id> strangers;  // the oldest first
+  for (const auto& [id, connection] : connections_)
+    if (!connection.trusted && !connection.in_handler) strangers.push_back(id);
+  for (const Id id : strangers) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return true;
+    if (found->second.state == State::kReading) read(id, found->second);
+    const auto still = connections_.find(id);
+    if (still == connections_.end()) return true;
+    if (still->second.trusted) continue;
     drop(id);
     return true;
   }
   return false;
+}
+
+Nanos Connections::patience(const Connection& connection) const {
+  return connection.trusted ? limits_.head : std::min(limits_.head, limits_.stranger);
 }
 
 void Connections::drop(Id id) {
@@ -216,7 +227,6 @@ void Connections::finish(Id id, Connection& connection) {
   connection.out.clear();
   connection.body = {};
   connection.sent = 0;
-  connection.since = boottime_now();
   loop_.expect(connection.fd.get(), Ready::kRead);
   if (!connection.keep_alive) {
     // To close now would take back what the other end has not read yet, if it has sent more than was read.
@@ -226,7 +236,7 @@ void Connections::finish(Id id, Connection& connection) {
     return;
   }
   connection.state = State::kReading;
-  set_deadline(id, connection, limits_.head);
+  set_deadline(id, connection, patience(connection));
   if (!connection.in_handler && !connection.in.empty()) next_request(id);
 }
 

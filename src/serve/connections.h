@@ -16,12 +16,12 @@ namespace headroom::serve {
 
 struct Limits {
   std::size_t connections = 64;
-  Nanos head = 10 * kSecond;               // for a whole request, and between two
-  Nanos write = 30 * kSecond;              // for a reader who takes nothing
-  Nanos drain = 1 * kSecond;               // for what is still on its way after the last answer
-  Nanos undisturbed = 500 * kMillisecond;  // then who has shown no token gives way to others, if too many come
-  Nanos beat = 15 * kSecond;               // between two lines of a stream, so that the other end knows it lives
-  std::size_t stream_bytes = 64 << 10;     // of a stream that nobody takes; then it is closed
+  Nanos head = 10 * kSecond;            // for a whole request, and between two, of who has shown a token
+  Nanos stranger = 2 * kSecond;         // the same of who has shown none
+  Nanos write = 30 * kSecond;           // for a reader who takes nothing
+  Nanos drain = 1 * kSecond;            // for what is still on its way after the last answer
+  Nanos beat = 15 * kSecond;            // between two lines of a stream, so that the other end knows it lives
+  std::size_t stream_bytes = 64 << 10;  // of a stream that nobody takes; then it is closed
 };
 
 // HTTP/1.1 connections on an event loop. One request of a connection is answered at a time, in order. Nothing is woken
@@ -57,7 +57,6 @@ class Connections {
     Body body;
     std::size_t sent = 0;  // of out and body
     bool keep_alive = false, head_only = false, trusted = false, in_handler = false;
-    Nanos since = 0;
     Loop::TimerId deadline = 0;
   };
 
@@ -67,6 +66,7 @@ class Connections {
   void accept();
   void admit(Fd fd);
   [[nodiscard]] bool make_way();
+  [[nodiscard]] Nanos patience(const Connection& connection) const;
   void ready(Id id);
   void read(Id id, Connection& connection);
   void next_request(Id id);

@@ -54,7 +54,8 @@ struct ConnectionsTest : testing::Test {
   std::optional<UnixListening> listening;  // removes its path at the end
   std::unique_ptr<Connections> connections;
   std::vector<std::pair<Connections::Id, Request>> asked;
-  bool at_once = true;  // answers come from the handler
+  bool at_once = true;    // answers come from the handler
+  bool trusting = false;  // every request shows a token
 
   void open(Limits limits = {}) {
     auto opened = UnixListening::open(path);
@@ -64,6 +65,7 @@ struct ConnectionsTest : testing::Test {
         *loop, listening->take(),
         [this](Connections::Id id, const Request& request) {
           asked.emplace_back(id, request);
+          if (trusting) connections->trust(id);
           if (at_once) connections->answer(id, answer_to(request));
         },
         limits));
@@ -180,13 +182,29 @@ TEST_F(ConnectionsTest, WhoTakesNothingIsDropped) {
   until([&] { return !connections->alive(asked[0].first); });
 }
 
-TEST_F(ConnectionsTest, BeyondTheLimitOthersAreAskedToComeAgain) {
-  open({.connections = 2, .undisturbed = kPatience});
-  Client one = connect(), two = connect(), three = connect();
+TEST_F(ConnectionsTest, WhoShowsNoTokenInTimeIsDroppedBeforeWhoHasShownOne) {
+  open({.head = kPatience, .stranger = 100 * kMillisecond});
+  trusting = true;
+  Client known = connect();
+  known.say(kAsk);
+  until_heard(known, "you asked");
+  Client silent = connect();
+  until_ended(silent);
+  known.hear();
+  EXPECT_FALSE(known.ended);
+}
+
+TEST_F(ConnectionsTest, WhereAllHaveShownATokenOthersAreAskedToComeAgain) {
+  open({.connections = 2, .stranger = kPatience});
+  trusting = true;
+  Client one = connect(), two = connect();
+  one.say(kAsk);
+  two.say(kAsk);
+  until_heard(one, "you asked");
+  until_heard(two, "you asked");
+  Client three = connect();
   until_ended(three);
   EXPECT_THAT(three.got, AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1")));
-  one.say(kAsk);
-  until_heard(one, "you asked");
   two.fd.reset();
   turn();
   Client four = connect();
@@ -195,21 +213,37 @@ TEST_F(ConnectionsTest, BeyondTheLimitOthersAreAskedToComeAgain) {
 }
 
 TEST_F(ConnectionsTest, WhoShowsNoTokenKeepsNobodyOut) {
-  open({.connections = 2, .undisturbed = 0});
+  open({.connections = 2, .stranger = kPatience});
+  trusting = true;
   Client trusted = connect();
   trusted.say(kAsk);
   until_heard(trusted, "you asked");
-  connections->trust(asked[0].first);
   std::vector<Client> crowd;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 300; ++i) {  // at once: nobody of them has been there for long
     crowd.push_back(connect());
-    turn();
+    if (i % 20 == 0) turn();
   }
   Client late = connect();
   late.say(kAsk);
   until_heard(late, "you asked");
+  EXPECT_THAT(late.got, StartsWith("HTTP/1.1 200 "));
   trusted.hear();
   EXPECT_FALSE(trusted.ended);
+  for (Client& one : crowd) {
+    one.hear();
+    EXPECT_EQ(one.got, "") << "nobody is refused for them";
+  }
+}
+
+TEST_F(ConnectionsTest, WhatAStrangerHasSaidIsHeardBeforeItGoes) {
+  open({.connections = 2, .stranger = kPatience});
+  trusting = true;
+  Client speaks = connect();
+  turn();
+  Client first = connect(), second = connect(), third = connect();  // seen before what it says …
+  speaks.say(kAsk);
+  until_heard(speaks, "you asked");  // … which is heard all the same
+  EXPECT_FALSE(speaks.ended);
 }
 
 TEST_F(ConnectionsTest, StreamsGetEventsUntilTheyLeave) {

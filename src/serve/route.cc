@@ -27,11 +27,12 @@ constexpr std::array<std::pair<std::string_view, What>, 9> kPlaces{{
     {"/metrics/dcgm", What::kDcgmMetrics},
 }};
 
-constexpr std::array<std::pair<std::string_view, What>, 5> kOfRecordings{{
+constexpr std::array<std::pair<std::string_view, What>, 6> kOfRecordings{{
     {"view", What::kView},
     {"why", What::kWhy},
     {"plan", What::kPlan},
     {"report", What::kReport},
+    {"compare", What::kComparison},
     {"trace", What::kTrace},
 }};
 

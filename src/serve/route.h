@@ -20,6 +20,7 @@ struct Route {
     kWhy,
     kPlan,
     kReport,
+    kComparison,
     kTrace,
     kBatch,
     kStudy,

@@ -17,6 +17,7 @@ TEST(RouteTest, PathsAreKnownOrNothing) {
   EXPECT_EQ(view.what, What::kView);
   EXPECT_EQ(view.key, "r0a_-Z");
   EXPECT_EQ(route_of("/api/recordings/r1/trace").what, What::kTrace);
+  EXPECT_EQ(route_of("/api/recordings/r1/compare").what, What::kComparison);
   EXPECT_EQ(route_of("/api/batches/b1").what, What::kBatch);
   EXPECT_EQ(route_of("/api/studies/s1").what, What::kStudy);
   EXPECT_EQ(route_of("/api/studies/s1/report").what, What::kStudyReport);

@@ -56,6 +56,17 @@ def test_a_recording_is_read_zoomed_and_left_by_hand_and_keyboard(tmp_path):
 
 
 @in_a_browser
+def test_a_window_is_brushed_explained_saved_and_read_without_a_network(tmp_path):
+    with Server(tmp_path, RECORDINGS["input"], RECORDINGS["phases"]) as server:
+        play(tmp_path, "window", server)
+    saved = (tmp_path / "saved.html").read_text("utf-8")
+    begin, end = re.search(r"--from (\S+)s --to (\S+)s", saved).groups()
+    assert float(begin) < float(end)
+    headroom(tmp_path, "report", RECORDINGS["input"], "--from", f"{begin}s", "--to", f"{end}s", "-o", "own.html")
+    assert saved == (tmp_path / "own.html").read_text("utf-8"), "the command writes the same"
+
+
+@in_a_browser
 def test_the_trace_is_handed_to_perfetto(tmp_path):
     with Server(tmp_path, RECORDINGS["phases"]) as server:
         label = server.overview()["recordings"][0]["label"]

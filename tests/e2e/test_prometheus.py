@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import socket
+import stat
 import subprocess
 import threading
 import urllib.error
@@ -15,10 +16,13 @@ import urllib.request
 import pytest
 
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from serve_support import Server
+from test_replay_batch import batch as made_batch
 from waiting import wait_until
 
 BATCH = ROOT / "tests" / "golden" / "batch_two_gpus" / "run.hrec.jsonl"
 DASHBOARD = ROOT / "dashboards" / "headroom.json"
+ALERTS = ROOT / "dashboards" / "alerts.yml"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 # What these recordings rightly have nothing of.
@@ -163,7 +167,7 @@ def test_a_prometheus_scrapes_both_formats_and_answers_the_dashboard(tmp_path):
         prometheus = stack.enter_context(Prometheus(tmp_path, target, bodies))
         for path in bodies:
             prometheus.wait(f'up{{job="{path[1:]}"}} == 1', f"{path} is not scraped")
-        prometheus.wait('sum(delta(headroom_gpu_seconds_total{job="live",state="busy"}[10s])) > 0', "the recording grows")
+        prometheus.wait('sum(rate(headroom_gpu_seconds_total{job="live",state="busy"}[10s])) > 0', "the recording grows")
 
         both = [by_labels(prometheus.query(f'{{job="{name}",__name__=~"headroom_.*"}}')) for name in ("batch", "text")]
         assert both[0] == both[1] and len(both[0]) > 50
@@ -185,9 +189,67 @@ def test_a_prometheus_scrapes_both_formats_and_answers_the_dashboard(tmp_path):
         for variable in board()["templating"]["list"][1:]:
             metric, label = re.fullmatch(r"label_values\((\w+)(?:\{.*\})?, (\w+)\)", variable["query"]["query"]).groups()
             assert prometheus.get(f"label/{label}/values", **{"match[]": metric})["data"], variable["name"]
-        now = prometheus.query('sum(delta(headroom_gpu_seconds_total{job="live"}[10s])) / sum(delta(headroom_elapsed_seconds_total'
+        now = prometheus.query('sum(rate(headroom_gpu_seconds_total{job="live"}[10s])) / sum(rate(headroom_elapsed_seconds_total'
                                '{job="live"}[10s]))')
         assert float(now[0]["value"][1]) == pytest.approx(2, abs=1e-6), "two GPUs"
+        assert prometheus.query("resets(headroom_gpu_seconds_total[1h]) > 0") == []
+
+
+def counters(text):
+    """Every counter's value by its name and labels."""
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, flags=re.M))
+    samples = dict(re.findall(r"^((\w+)(?:{.*})?) (?=\S+$)", text, flags=re.M))
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {sample: float(values[sample]) for sample, name in samples.items() if kinds[name] == "counter"}
+
+
+def scraped(tmp_path, recording):
+    """What a server says that is started for this question."""
+    with Server(tmp_path, recording) as server:
+        key = server.key_of(recording.name)
+        return server.get(f"/metrics?recording={key}").body.decode("utf-8")
+
+
+def test_no_counter_falls_from_one_export_or_server_to_the_next(tmp_path):
+    """A task computes for a minute, fails, and others go on: what it did was under way, and is discarded then."""
+    tasks = [("long", 0, 0, 70_000, "failed"), ("short", 1, 0, 20_000, "succeeded"), ("late", 1, 50_000, 100_000, "succeeded"),
+             ("after", 0, 70_000, 100_000, "succeeded")]
+    recording, before = tmp_path / "grows.jsonl", {}
+    for span in (15_000, 25_000, 45_000, 68_000, 71_000, 80_000, 97_000, 100_000):
+        so_far = [(name, gpu, begin, min(end, span), outcome if end <= span else None)
+                  for name, gpu, begin, end, outcome in tasks if begin < span]
+        made_batch(so_far, span, every=1000, stop_reason="" if span < 100_000 else "job_ended").write(recording)
+        exported = headroom(tmp_path, "export", recording, "--format", "prometheus").stdout if span % 2000 else ""
+        now = counters(exported or scraped(tmp_path, recording))
+        fallen = {name for name, value in before.items() if now[name] < value}
+        assert not fallen, (span, fallen)
+        elapsed = now["headroom_elapsed_seconds_total"]
+        assert elapsed == pytest.approx(span / 1000 if span == 100_000 else max(0, span / 1000 - 20))
+        for gpu in "01":
+            accounts = [value for name, value in now.items() if name.startswith(f'headroom_gpu_seconds_total{{gpu="{gpu}"')]
+            assert sum(accounts) == pytest.approx(elapsed, abs=1e-6)
+        before = now
+    told = {(gpu, outcome): before[f'headroom_batch_gpu_seconds_total{{gpu="{gpu}",outcome="{outcome}"}}']
+            for gpu in "01" for outcome in ("useful", "discarded")}
+    assert told[("0", "discarded")] == pytest.approx(69.5) and told[("1", "discarded")] == 0
+    under_way = 'headroom_gpu_seconds_total{gpu="0",state="busy",cause="under_way"}'
+    discarded = 'headroom_gpu_seconds_total{gpu="0",state="busy",cause="discarded"}'
+    assert before[under_way] > 45, "it was counted while it ran"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state/headroom/counted").iterdir()] == [0o600] * 2
+    shutil.rmtree(tmp_path / "state/headroom/counted")
+    anew = counters(headroom(tmp_path, "export", recording, "--format", "prometheus").stdout)
+    assert anew[discarded] == pytest.approx(69.5) and anew[under_way] == 0, "what nobody was told before is the ledger"
+
+
+@needs_promtool
+def test_alerts_fire_when_they_should_and_not_before():
+    for arguments in (["check", "rules", str(ALERTS)], ["test", "rules", str(ROOT / "tests" / "e2e" / "alerts_test.yml")]):
+        done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+    alerts = set(re.findall(r"- alert: (\w+)", ALERTS.read_text("utf-8")))
+    tested = set(re.findall(r"alertname: (\w+)", (ROOT / "tests" / "e2e" / "alerts_test.yml").read_text("utf-8")))
+    page = (ROOT / "docs" / "prometheus.md").read_text("utf-8")
+    assert alerts and tested == alerts == {name for name in alerts if f"`{name}`" in page}
 
 
 def test_the_dashboard_is_one_that_grafana_imports():
@@ -215,7 +277,9 @@ def test_the_dashboard_is_one_that_grafana_imports():
 def test_the_dashboard_and_the_page_name_metrics_that_there_are(tmp_path):
     text = headroom(tmp_path, "export", BATCH, "--format", "prometheus").stdout
     known = set(re.findall(r"^# TYPE (\w+)", text, flags=re.M)) | {"headroom_losses_total"}
-    named = {name for _, expression in expressions() for name in re.findall(r"\bheadroom_\w+", expression)}
+    asked = [expression for _, expression in expressions()] + [ALERTS.read_text("utf-8")]
+    assert not any("delta(" in expression for expression in asked), "counters are asked for their rate"
+    named = {name for expression in asked for name in re.findall(r"\bheadroom_\w+", expression)}
     assert named <= known, named - known
     page = (ROOT / "docs" / "prometheus.md").read_text("utf-8")
     assert set(re.findall(r"`(headroom_\w+[a-z])`", page)) <= known

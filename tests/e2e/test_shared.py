@@ -38,7 +38,7 @@ def test_three_workers_run_each_task_once_and_all_is_seen_as_one_batch(tmp_path)
     workers = [worker(tmp_path, name, 24) for name in "abc"]
     wait_until(lambda: len(told(tmp_path, "ends")) > 3, "some tasks")
     going = headroom(tmp_path, "batch", "status", "--folder", tmp_path / "s.batch").stdout
-    assert "Workers of the batch in" in going and "heard of" in going and "24 tasks" in going
+    assert "is that of several workers" in going and "heard of" in going and "24 tasks" in going
     outputs = [end(process, 0) for process in workers]
     assert told(tmp_path, "begins") == told(tmp_path, "ends") == once(24)
     for name, output in zip("abc", outputs):

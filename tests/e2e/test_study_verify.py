@@ -69,6 +69,10 @@ def test_a_change_that_was_made_delivers(stored, storage, used, ended):
     assert found["memory_at_once_bytes"]["kept"] is None and "--trial-memory" in found["memory_at_once_bytes"]["why"]
     text = headroom(stored, "verify", "plan.json", storage, "--applied", "warm workers", "--no-history").stdout
     assert text.startswith("warm workers. Kept: ") and all(len(line) <= 80 for line in text.splitlines())
+    for name in ("verify.html", "verify.md"):
+        headroom(stored, "verify", "plan.json", storage, "--applied", "warm workers", "--no-history", "--force", "-o", name)
+        page = (stored / name).read_text("utf-8")
+        assert text.splitlines()[0] in page and "trials/h" in page and "<script" not in page
 
 
 def test_a_change_that_was_not_made_does_not(stored):
@@ -168,7 +172,8 @@ def test_the_outcome_is_in_the_history_of_predictions(stored, tmp_path):
     (("plan.json", "warm.db", "--applied", "1", "--pruner", "MedianPrunner()"), ("--pruner", "MedianPrunner")),
     (("plan.json", "warm.db", "--applied", "1", "--since", "-1"), ("--since",)),
     (("plan.json", "warm.db", "--applied", "1", "--require", "accuracy>=0.9"), ("no metric of this name", "value", "failed_trials")),
-    (("plan.json", "warm.db", "--applied", "1", "-o", "x.html"), ("plan of a study", "--output")),
+    (("plan.json", "warm.db", "--applied", "1", "--before", "r.hrec"), ("plan of a study", "--before")),
+    (("plan.json", "warm.db", "--applied", "1", "-o", "x.txt"), ("x.txt", ".html")),
     (("facts.json", "warm.db", "--applied", "1"), ("facts.json", "no what-if", "-o plan.json")),
     (("two.json", "warm.db", "--applied", "1"), ("two.json", "2 studies", "--study NAME")),
     (("torn.json", "warm.db", "--applied", "1"), ("torn.json", "no JSON")),

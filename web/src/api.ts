@@ -208,6 +208,7 @@ export interface BatchStatus {
   waiting_for: string;
   ending: boolean;
   summary: string;
+  at_rest?: string[]; // a batch of an older version does not say it
 }
 
 /** What went wrong, and what to do next. */

@@ -11,7 +11,7 @@ import { link } from "./route";
 import { endedSo, failed, RunsChart, RunsTable } from "./runs";
 import { PlainTable } from "./table";
 import { OverTime, useView, type Watched } from "./watch";
-import { bytes, clockwork, count, countOf, duration } from "./words";
+import { bytes, clockwork, count, countOf, duration, endWords, words } from "./words";
 
 const stateOrder = ["failed", "running", "ready", "waiting", "backing_off", "succeeded", "skipped", "cancelled"];
 
@@ -53,6 +53,19 @@ function ends(status: BatchStatus): { all: number; done: number; words: string }
 function Progress({ status }: { status: BatchStatus }) {
   const { all, done, words } = ends(status);
   return <progress value={done} max={Math.max(1, all)} aria-label={words} />;
+}
+
+/** Why nothing of it runs, and what goes on with it: an alarm where nobody meant that. */
+function AtRest({ status }: { status: BatchStatus }) {
+  if (!status.at_rest?.length) return null;
+  const died = status.last_run === "" || status.running_now;
+  return (
+    <div class={died ? "problem" : undefined} role={died ? "alert" : undefined}>
+      {status.at_rest.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+    </div>
+  );
 }
 
 function Running({ status, id }: { status: BatchStatus; id: string }) {
@@ -166,6 +179,7 @@ export function BatchPage({ id, overview, task }: { id: string; overview: Overvi
       {error && <Problem error={error} />}
       {status && (
         <Section id="progress" title="How far it is">
+          <AtRest status={status} />
           <p>{status.summary}</p>
           <Progress status={status} />
           <p class="dim facts">
@@ -174,10 +188,10 @@ export function BatchPage({ id, overview, task }: { id: string; overview: Overvi
                 goesOn={view.goes_on}
                 behind_ns={view.behind_ns}
                 at={watched.at}
-                stopReason={view.recording.stop_reason}
+                ended={endWords(view.recording.stop_reason, view.recording.path)}
               />
             ) : (
-              <Age goesOn={status.running_now} behind_ns={null} at={at} stopReason={status.last_run} />
+              <Age goesOn={status.running_now} behind_ns={null} at={at} ended={words(status.last_run ?? "")} />
             )}
             {status.elapsed_ns !== null && <span>{duration(status.elapsed_ns)} so far</span>}
             {status.left_ns !== null && <span>about {duration(status.left_ns)} left</span>}

@@ -8,7 +8,7 @@ import { type Change, useAnswer } from "./live";
 import { Age, Now, Problem } from "./parts";
 import { link, type Route } from "./route";
 import { matches } from "./table";
-import { bytes, countOf, dateTime, duration, share } from "./words";
+import { bytes, countOf, dateTime, duration, endWords, share } from "./words";
 
 export const isLive = (recording: Recording) => recording.state === "recording";
 
@@ -177,7 +177,12 @@ function Card({ recording }: { recording: Recording }) {
       <Now view={view} />
       <p>{view.headline}</p>
       <p class="dim">
-        <Age goesOn={view.goes_on} behind_ns={view.behind_ns} at={at} stopReason={view.recording.stop_reason} />
+        <Age
+          goesOn={view.goes_on}
+          behind_ns={view.behind_ns}
+          at={at}
+          ended={endWords(view.recording.stop_reason, view.recording.path)}
+        />
       </p>
       {view.gpus.map((gpu) => {
         let x = 0;

@@ -17,7 +17,13 @@ function Page({ route, overview }: { route: Route; overview: Overview }) {
     case "recording": {
       const known = overview.recordings.find((one) => one.key === route.key);
       return (
-        <RecordingPage key={route.key} id={route.key} first={route.window} label={known?.label || known?.name || ""} />
+        <RecordingPage
+          key={route.key}
+          id={route.key}
+          first={route.window}
+          label={known?.label || known?.name || ""}
+          others={overview.recordings.filter((one) => one.key !== route.key && one.problem === null)}
+        />
       );
     }
     case "batch":

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { Refused, type View } from "./api";
 import { useSeconds } from "./live";
-import { duration, since, words } from "./words";
+import { duration, since } from "./words";
 
 export function Section({ id, title, children }: { id: string; title: string; children: ComponentChildren }) {
   return (
@@ -48,15 +48,15 @@ export function Age({
   goesOn,
   behind_ns,
   at,
-  stopReason,
+  ended,
 }: {
   goesOn: boolean;
   behind_ns: number | null;
   at: number;
-  stopReason: string | null;
+  ended: string;
 }) {
   const since = useSeconds(goesOn, at);
-  if (!goesOn) return stopReason ? <span>{words(stopReason)}</span> : null;
+  if (!goesOn) return ended ? <span>{ended}</span> : null;
   const old = behind_ns === null ? "" : `, last reading ${duration(Math.round(behind_ns / 1e9 + since) * 1e9)} ago`;
   return (
     <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recording: what its GPUs did in a window of it, and why. One that goes on is followed.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, type Plan, recordingPath, Refused, type Run, type View } from "./api";
+import { get, type Plan, type Recording, recordingPath, Refused, type Run, type View } from "./api";
 import { ChartsContext } from "./cursor";
 import { Findings, Options } from "./findings";
 import { gpusWords, Ledger } from "./ledger";
@@ -12,7 +12,7 @@ import { link, replace, type Window } from "./route";
 import { RunsChart, RunsTable } from "./runs";
 import { PlainTable } from "./table";
 import { OverTime, useView } from "./watch";
-import { count, dateTime, duration, words } from "./words";
+import { count, dateTime, duration, endWords, words } from "./words";
 
 function Actions({ id, title }: { id: string; title: string }) {
   const [error, setError] = useState<Refused | null>(null);
@@ -46,6 +46,38 @@ function Actions({ id, title }: { id: string; title: string }) {
   );
 }
 
+/** What `headroom compare` says of another recording, as A, and this one. */
+function CompareWith({ id, others }: { id: string; others: Recording[] }) {
+  const [chosen, choose] = useState("");
+  const other = others.find((one) => one.key === chosen);
+  if (others.length === 0) return null;
+  return (
+    <p class="actions">
+      <label>
+        Compare with{" "}
+        <select value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
+          <option value="">another recording</option>
+          {others.map((one) => (
+            <option key={one.key} value={one.key}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {other && (
+        <a
+          class="button"
+          href={recordingPath(other.key, "compare") + "?with=" + encodeURIComponent(id)}
+          target="_blank"
+          rel="noopener"
+        >
+          Open the comparison
+        </a>
+      )}
+    </p>
+  );
+}
+
 /** Of the whole recording; again when it has ended. */
 function usePlan(key: string, goesOn: boolean | undefined): { plan: Plan | null; error: Refused | null } {
   const [state, setState] = useState<{ plan: Plan | null; error: Refused | null }>({ plan: null, error: null });
@@ -75,7 +107,17 @@ function Losses({ view }: { view: View }) {
   );
 }
 
-export function RecordingPage({ id, first, label }: { id: string; first: Window | null; label: string }) {
+export function RecordingPage({
+  id,
+  first,
+  label,
+  others,
+}: {
+  id: string;
+  first: Window | null;
+  label: string;
+  others: Recording[];
+}) {
   const watched = useView(id, first),
     { view, error, charts } = watched,
     { time } = charts;
@@ -107,7 +149,12 @@ export function RecordingPage({ id, first, label }: { id: string; first: Window 
       <h1>{view.headline}</h1>
       {error && <Problem error={error} />}
       <p class="dim facts">
-        <Age goesOn={view.goes_on} behind_ns={view.behind_ns} at={watched.at} stopReason={recording.stop_reason} />
+        <Age
+          goesOn={view.goes_on}
+          behind_ns={view.behind_ns}
+          at={watched.at}
+          ended={endWords(recording.stop_reason, recording.path)}
+        />
         <span>
           {recording.origin}
           {recording.start_ns !== null && ` since ${dateTime(recording.start_ns)}`}
@@ -116,6 +163,7 @@ export function RecordingPage({ id, first, label }: { id: string; first: Window 
         <span>{gpusWords(view)}</span>
       </p>
       <Actions id={id} title={label} />
+      <CompareWith id={id} others={others} />
       <Section id="ledger" title={wholeWindow ? "Where the time went" : "Where the time of the window went"}>
         <Ledger view={view} />
       </Section>

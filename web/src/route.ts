@@ -31,15 +31,20 @@ export function parse(hash: string): Route {
   return { kind, key, task: fields.get("task"), window: begin >= 0 && end > begin ? { begin, end } : null };
 }
 
+/** In whole nanoseconds, as addresses have it. */
+export function withWindow(fields: URLSearchParams, window: Window | null): URLSearchParams {
+  if (window) {
+    fields.set("begin", String(Math.round(window.begin)));
+    fields.set("end", String(Math.round(window.end)));
+  }
+  return fields;
+}
+
 export function link(kind: Kind, key = "", more: { task?: string | null; window?: Window | null } = {}): string {
   if (kind === "home") return "#/";
   const fields = new URLSearchParams();
   if (more.task) fields.set("task", more.task);
-  if (more.window) {
-    fields.set("begin", String(Math.round(more.window.begin)));
-    fields.set("end", String(Math.round(more.window.end)));
-  }
-  const query = fields.toString();
+  const query = withWindow(fields, more.window ?? null).toString();
   return `#/${folders[kind]}/${key}${query ? "?" + query : ""}`;
 }
 

@@ -6,7 +6,7 @@ import { recordingPath, type Refused, type View } from "./api";
 import { ChartsContext, chartKeys, type Charts, Cursor } from "./cursor";
 import { bandChoices, Gpus, Readout } from "./gpus";
 import { type Change, useAnswer } from "./live";
-import type { Window } from "./route";
+import { type Window, withWindow } from "./route";
 import { type Time, useTime } from "./time";
 
 const perBin = 2; // px
@@ -18,14 +18,11 @@ function binsHere(): number {
 
 function viewPath(key: string, chosen: Window | null, bins: number): string {
   const fields = new URLSearchParams({ bins: String(bins), series_bins: String(Math.ceil(bins / 2)) });
-  if (chosen) {
-    fields.set("begin", String(Math.round(chosen.begin)));
-    fields.set("end", String(Math.round(chosen.end)));
-  }
-  return recordingPath(key, "view") + "?" + fields;
+  return recordingPath(key, "view") + "?" + withWindow(fields, chosen);
 }
 
 export interface Watched {
+  key: string | null;
   view: View | null;
   error: Refused | null;
   at: number;
@@ -38,7 +35,8 @@ export function useView(key: string | null, first: Window | null): Watched {
     [bins] = useState(binsHere);
   const time = useTime(first, span),
     cursor = useMemo(() => new Cursor(), []);
-  const concerns = (change: Change) => change.what === "recording" && change.key === key;
+  // what has vanished is in the list no more
+  const concerns = (change: Change) => change.what === "overview" || (change.what === "recording" && change.key === key);
   const asked = viewPath(key ?? "", time.chosen && time.window, bins);
   const answer = useAnswer<View>(key === null ? null : asked, concerns);
   const view = answer.data;
@@ -46,10 +44,38 @@ export function useView(key: string | null, first: Window | null): Watched {
     if (view && view.span_ns !== span) setSpan(view.span_ns);
   }, [view]);
   const step = (time.window.end - time.window.begin) / bins;
-  return { view, error: answer.error, at: answer.at, charts: { time, cursor, keys: chartKeys(time, cursor, step) } };
+  return {
+    key,
+    view,
+    error: answer.error,
+    at: answer.at,
+    charts: { time, cursor, keys: chartKeys(time, cursor, step) },
+  };
 }
 
-export function Toolbar({ time, goesOn }: { time: Time; goesOn: boolean }) {
+/** The report of the window, as one file to send. */
+function SaveWindow({ id, window }: { id: string; window: Window }) {
+  const at = (ns: number) => (ns / 1e9).toFixed(1) + "s";
+  return (
+    <a
+      class="button"
+      href={recordingPath(id, "report") + "?" + withWindow(new URLSearchParams(), window)}
+      download={`${id}.${at(window.begin)}-${at(window.end)}.html`}
+    >
+      Save the report of this window
+    </a>
+  );
+}
+
+export function Toolbar({
+  time,
+  goesOn,
+  children,
+}: {
+  time: Time;
+  goesOn: boolean;
+  children?: ComponentChildren;
+}) {
   return (
     <div class="tools" role="group" aria-label="Window of time">
       <button type="button" onClick={() => time.zoom(0.5)}>
@@ -80,6 +106,7 @@ export function Toolbar({ time, goesOn }: { time: Time; goesOn: boolean }) {
           follow the end
         </label>
       )}
+      {children}
     </div>
   );
 }
@@ -111,7 +138,9 @@ export function OverTime({ watched, children }: { watched: Watched; children?: C
     });
   return (
     <ChartsContext.Provider value={charts}>
-      <Toolbar time={charts.time} goesOn={view.goes_on} />
+      <Toolbar time={charts.time} goesOn={view.goes_on}>
+        {charts.time.chosen && watched.key !== null && <SaveWindow id={watched.key} window={charts.time.window} />}
+      </Toolbar>
       <Bands view={view} chosen={chosen} toggle={toggle} />
       <Readout view={view} />
       {children}

@@ -135,3 +135,19 @@ export function visible(text: string): string {
 export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
+
+/** Why a recording has no more than it has; where it was cut short, with what to do. */
+export function endWords(stopReason: string | null, path: string): string {
+  switch (stopReason) {
+    case null:
+      return "";
+    case "disk_full":
+      return `cut short: the disk of ${path} was full. What came after that is not in it: make room there before the next run`;
+    case "failed":
+      return `cut short: ${path} could not be written. What came after that is not in it`;
+    case "recovered":
+      return `cut short: the recorder of ${path} died or could not write. headroom record --pid PID goes on with a job that still runs`;
+    default:
+      return words(stopReason);
+  }
+}

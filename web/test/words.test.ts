@@ -8,6 +8,7 @@ import {
   count,
   countOf,
   duration,
+  endWords,
   factor,
   figure,
   gainRange,
@@ -85,4 +86,12 @@ test("figures have units", () => {
 test("text from outside cannot reorder or hide letters", () => {
   assert.equal(visible("a\u202egnp.exe\u200b\x1b[31m"), "a\\u202egnp.exe\\u200b\\x1b[31m");
   assert.equal(visible("two\nlines äöü 漢字 🎉"), "two\nlines äöü 漢字 🎉");
+});
+
+test("why a recording ends names its file and the next step", () => {
+  for (const reason of ["disk_full", "failed", "recovered"]) assert.match(endWords(reason, "/r/a.hrec"), /cut short.*\/r\/a.hrec/);
+  assert.match(endWords("disk_full", "/r/a.hrec"), /make room there/);
+  assert.match(endWords("recovered", "/r/a.hrec"), /headroom record --pid/);
+  assert.equal(endWords("job_ended", "/r/a.hrec"), "job ended");
+  assert.equal(endWords(null, "/r/a.hrec"), "");
 });
