@@ -30,6 +30,7 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
       time_(util_samples(recording, gpu, limits)),
       uses_(uses_of(recording, job, gpu, limits)),
       unlisted_(may_have_held(recording, job, gpu, limits)),
+      goes_on_(goes_on(recording.meta)),
       desktop_(job.has_job && std::any_of(job.graphics.begin(), job.graphics.end(),
                                           [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
   find_kernels();
@@ -60,6 +61,8 @@ void DeviceAccountant::divide(const KernelTimes& of_processes) {
     }
   }
   for (Use& use : uses_) use.hung = use.hung || hung(use), use.spins = spins(use, time_, limits_);
+  for (Use& use : uses_)
+    if (pauses(use)) use.last_kernel = use.context.end;
   find_cuts();
 }
 
@@ -290,15 +293,8 @@ bool DeviceAccountant::hung(const Use& use) const {
   if (use.last_kernel == kNever || !use.host.owner || use.host.owner->empty()) return false;
   const Nanos tail = use.context.end - use.last_kernel;
   if (tail < limits_.time(Threshold::kHangShortest)) return false;
-  Nanos pause = 0, longest = 0;
-  const auto& samples = time_.samples();
-  auto sample = std::upper_bound(samples.begin(), samples.end(), use.first_kernel,
-                                 [](Nanos at, const UtilSample& s) { return at < s.end; });
-  for (; sample != samples.end() && sample->begin < use.last_kernel; ++sample) {
-    pause = busy_ns(*sample) > 0 ? 0 : pause + sample->end - sample->begin;
-    longest = std::max(longest, pause);
-  }
-  if (static_cast<double>(tail) < limits_[Threshold::kHangPauses] * static_cast<double>(longest)) return false;
+  if (static_cast<double>(tail) < limits_[Threshold::kHangPauses] * static_cast<double>(longest_pause(use)))
+    return false;
   const auto still = [&](const Activity& a) {
     return a.begin < use.last_kernel ||
            (a.cpu < limits_[Threshold::kHangTrickle] && a.read_bytes_per_second.value_or(0) < 1 &&
@@ -315,6 +311,30 @@ bool DeviceAccountant::hung(const Use& use) const {
   const auto below = descendants(job_, *use.context.process);
   return std::all_of(below.begin(), below.end(),
                      [&](SourceId id) { return all_still(job_.did[static_cast<std::size_t>(id)]); });
+}
+
+// Of a recording that goes on: no kernel came for a while, but for no longer than at times before, or only now. More
+// may come, so this is no end.
+bool DeviceAccountant::pauses(const Use& use) const {
+  const auto& samples = time_.samples();
+  if (!goes_on_ || use.hung || use.last_kernel == kNever || samples.empty() || use.context.end < samples.back().end ||
+      use.context.seen_until < use.context.end)
+    return false;
+  const Nanos tail = use.context.end - use.last_kernel;
+  return tail < limits_.time(Threshold::kHeldLong) || tail <= longest_pause(use);
+}
+
+// Without a kernel, between its first and its last one.
+Nanos DeviceAccountant::longest_pause(const Use& use) const {
+  Nanos pause = 0, longest = 0;
+  const auto& samples = time_.samples();
+  auto sample = std::upper_bound(samples.begin(), samples.end(), use.first_kernel,
+                                 [](Nanos at, const UtilSample& s) { return at < s.end; });
+  for (; sample != samples.end() && sample->begin < use.last_kernel; ++sample) {
+    pause = busy_ns(*sample) > 0 ? 0 : pause + sample->end - sample->begin;
+    longest = std::max(longest, pause);
+  }
+  return longest;
 }
 
 void DeviceAccountant::emit(Slice slice) {

@@ -54,6 +54,8 @@ class DeviceAccountant {
   void find_kernels(const Piece& piece);
   void find_cuts();
   [[nodiscard]] bool hung(const Use& use) const;
+  [[nodiscard]] bool pauses(const Use& use) const;
+  [[nodiscard]] Nanos longest_pause(const Use& use) const;
   [[nodiscard]] bool hardly_ran(const Use& use) const;
   [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end, Nanos busy);  // until the next call
   void leave_to_the_old(Nanos begin, Nanos end, Nanos busy);
@@ -84,6 +86,7 @@ class DeviceAccountant {
   std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
   std::vector<Nanos> parts_;
   std::vector<HostShare> claims_;
+  bool goes_on_ = false;  // somebody still writes the recording
   bool desktop_ = false;  // a desktop draws on it: kernels without an owner are its own, where the job has no context
   bool touched_ = false;
   bool starting_ = false;  // the job goes on and has held no context anywhere so far

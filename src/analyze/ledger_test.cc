@@ -505,5 +505,38 @@ TEST(Ledger, WhatComesAfterAKernelIsNoStartUp) {
   }
 }
 
+// A GPU that computed for a second in each five, until `last`, and a job that waits for its loader meanwhile.
+Recording live_until(double last, double length) {
+  RecordingBuilder builder(length);
+  builder.gpu(0, [=](double t) { return t <= last && static_cast<int>(t) % 20 < 4 ? 1.0 : 0.0; })
+      .machine(8, 2.0)
+      .process(100, 1, 0, length, 0.01)
+      .process(101, 100, 0, length, 0.95)
+      .context(100, 0, 1, length);
+  builder.meta().stop_reason = "";
+  Recording recording = builder.build();
+  for (Source& source : recording.sources)
+    if (source.kind == SourceKind::kProcess) source.attrs.erase("end_ns");  // of those that live nobody knows an end
+  return recording;
+}
+
+Nanos total_of(const Recording& recording, Account account) {
+  return ledger(testing::times_of(recording), recording.meta.start, recording.meta.end).total(account);
+}
+
+TEST(Ledger, APauseOfAJobThatGoesOnIsNoEnd) {
+  Recording recording = live_until(103, 118);
+  EXPECT_EQ(total_of(recording, Account::kTeardown), 0) << "it paused for 16 s before";
+  EXPECT_GT(total_of(recording, Account::kInput), 80 * kSecond);
+  recording.meta.stop_reason = "job_ended";
+  EXPECT_NEAR(seconds(total_of(recording, Account::kTeardown)), 15, 1) << "nothing came after it";
+}
+
+TEST(Ledger, ALongerTimeWithoutKernelsThanEverMayBeTheEndOfAJobThatGoesOn) {
+  EXPECT_NEAR(seconds(total_of(live_until(103, 130), Account::kTeardown)), 27, 1);
+  EXPECT_EQ(total_of(live_until(3, 11), Account::kTeardown), 0)
+      << "there was no pause to compare with, and it is short";
+}
+
 }  // namespace
 }  // namespace headroom

@@ -59,7 +59,11 @@ void Feeder::hand_over() {
       continue;
     }
     const auto finished = work_.finish(piece->first, ends_of(piece->first));
-    if (!finished) return trouble(finished.error());
+    if (!finished) {
+      trouble(finished.error());
+      ++piece;
+      continue;
+    }
     ++(*finished ? totals_.finished : totals_.twice);
     if (!*finished)
       say_(fmt::format("{} ended with another worker as well", count_of(piece->second.tasks.size(), "task")),

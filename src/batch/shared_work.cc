@@ -201,15 +201,29 @@ std::vector<WorkerNow> workers_now(const std::string& folder) {
 
 SharedProgress shared_progress(const std::string& folder) {
   SharedProgress progress;
-  for (std::size_t round = 0; exists(fmt::format("{}/shared/{}", folder, round_folder(round))); ++round)
-    if (const auto lines = lines_of_round(folder, round)) progress.pieces += lines->size();
-  const std::string done = folder + "/shared/done";
-  for (const std::string& name : names_in(done)) {
-    if (!piece_of(name)) continue;
-    ++progress.done;
-    const auto text = read_file(fmt::format("{}/{}", done, name));
-    if (text && text->find("failed") != std::string::npos) ++progress.failed;
+  std::vector<std::vector<std::string>> rounds;
+  while (exists(fmt::format("{}/shared/{}", folder, round_folder(rounds.size())))) {
+    rounds.push_back(lines_of_round(folder, rounds.size()).value_or(std::vector<std::string>()));
+    progress.pieces += rounds.back().size();
   }
+  std::map<std::string, std::size_t> failed;  // tasks, and the last round in which each did not succeed
+  for (const std::string& name : names_in(folder + "/shared/done")) {
+    const auto piece = piece_of(name);
+    if (!piece || piece->round >= rounds.size() || piece->number >= rounds[piece->round].size()) continue;
+    ++progress.done;
+    const auto text = read_file(fmt::format("{}/shared/done/{}", folder, name));
+    if (!text || text->empty()) continue;
+    if (const auto tasks = tasks_of(rounds[piece->round][piece->number]))
+      for (const std::string& task : ends_in(*text, *tasks).failed) failed[task] = std::max(failed[task], piece->round);
+  }
+  // What is in a later round has had another chance, or will have.
+  for (std::size_t round = 1; round < rounds.size() && !failed.empty(); ++round)
+    for (const std::string& line : rounds[round])
+      if (const auto tasks = tasks_of(line))
+        for (const TaskSpec& task : *tasks)
+          if (const auto found = failed.find(task.name); found != failed.end() && found->second < round)
+            failed.erase(found);
+  progress.failed_tasks = failed.size();
   return progress;
 }
 
@@ -353,6 +367,7 @@ Result<SharedWork::Piece> SharedWork::taken(const std::string& name) {
 Result<std::vector<SharedWork::Piece>> SharedWork::mine() {
   std::vector<Piece> pieces;
   for (const std::string& name : names_in(path("claimed/" + worker_.name))) {
+    if (!piece_of(name)) continue;  // half a file that a dead one left
     HR_TRY(Piece piece, taken(name));
     pieces.push_back(std::move(piece));
   }
@@ -437,8 +452,9 @@ Result<void> SharedWork::note_ends(const std::string& piece, const Ends& ends) {
 }
 
 Result<bool> SharedWork::finish(const std::string& piece, const Ends& ends) {
-  HR_TRYV(note_ends(piece, ends));
   const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece)), done = path("done/" + piece);
+  if (!exists(mine)) return false;  // this worker was not heard of, and another one has taken it over
+  HR_TRYV(note_ends(piece, ends));
   bool ours = ::link(mine.c_str(), done.c_str()) == 0;
   if (!ours) {
     if (errno != EEXIST) return tl::unexpected(errno_error(fmt::format("link {}", done)));
@@ -452,9 +468,10 @@ Result<bool> SharedWork::finish(const std::string& piece, const Ends& ends) {
 }
 
 Result<void> SharedWork::give_back(const std::string& piece, const Ends& ends) {
+  const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece));
+  if (!exists(mine)) return {};
   HR_TRYV(note_ends(piece, {.succeeded = ends.succeeded, .failed = {}}));
   const auto name = piece_of(piece);
-  const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece));
   if (name && moves(mine, path(fmt::format("{}/todo/{:06}", round_folder(name->round), name->number)))) return {};
   return tl::unexpected(errno_error(fmt::format("give {} back", mine)));
 }

@@ -44,7 +44,8 @@ struct WorkerNow {
 // Those that have claimed something, or were heard of and have not left.
 [[nodiscard]] std::vector<WorkerNow> workers_now(const std::string& folder);
 struct SharedProgress {
-  std::size_t pieces = 0, done = 0, failed = 0;  // failed: of those done, with a task that did not succeed
+  std::size_t pieces = 0, done = 0;
+  std::size_t failed_tasks = 0;  // that did not succeed, and are in no later round
 };
 [[nodiscard]] SharedProgress shared_progress(const std::string& folder);
 [[nodiscard]] Result<void> ask_all_to_stop(const std::string& folder);

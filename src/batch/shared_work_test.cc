@@ -122,13 +122,15 @@ TEST_F(SharedWorkTest, WhatFailedIsAnotherRoundForWhoeverComesAgain) {
   SharedWork a = open("a", piece_tasks(2), "array 1");
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {"t0"}, .failed = {}}));
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {}, .failed = {"t1"}}));
-  EXPECT_EQ(a.progress().failed, 1U);
+  EXPECT_EQ(a.progress().failed_tasks, 1U);
   SharedWork late = open("b", piece_tasks(2), "array 1");
   EXPECT_FALSE(claim(late)) << "one that was started together with a";
   SharedWork again = open("c", piece_tasks(3), "array 2");
   const auto piece = claim(again);
   ASSERT_TRUE(piece);
   EXPECT_THAT(names_of(*piece), ElementsAre("t1"));
+  EXPECT_EQ(again.progress().failed_tasks, 0U) << "it has another chance";
+  ASSERT_TRUE(*again.finish(piece->name, {.succeeded = {"t1"}, .failed = {}}));
   EXPECT_THAT(names_of(*claim(again)), ElementsAre("t2")) << "and what is new";
   EXPECT_FALSE(claim(again));
 }
@@ -184,7 +186,11 @@ TEST_F(SharedWorkTest, OfASilentWorkerItsPiecesAreTakenWithoutWhatSucceeded) {
   EXPECT_THAT(names_of(*other), ElementsAre("t1"));
   // It was not dead after all: what it ends now, another has as well.
   ASSERT_TRUE(*c.finish(other->name, {.succeeded = {"t1"}, .failed = {}}));
-  EXPECT_FALSE(a.finish(second->name, {.succeeded = {"t1"}, .failed = {}}).value_or(false));
+  const auto late = a.finish(second->name, {.succeeded = {"t1"}, .failed = {}});
+  ASSERT_TRUE(late) << late.error().what;
+  EXPECT_FALSE(*late);
+  EXPECT_TRUE(a.give_back(first->name, {}));
+  EXPECT_EQ(c.progress().done, 1U);
 }
 
 TEST_F(SharedWorkTest, ARequeuedJobTakesWhatItHadAtOnce) {
@@ -214,6 +220,8 @@ TEST_F(SharedWorkTest, NamesFromOutsideAreNoPaths) {
 
 TEST_F(SharedWorkTest, FilesOfOthersInItsFoldersAreNoPieces) {
   SharedWork a = open("a", piece_tasks(1));
+  ASSERT_TRUE(write_file(folder_ + "/shared/claimed/a/.0-000000.tmp", "x"));
+  EXPECT_THAT(*a.mine(), IsEmpty());
   ASSERT_TRUE(write_file(folder_ + "/shared/round-0/todo/readme", "x"));
   ASSERT_TRUE(write_file(folder_ + "/shared/done/0-999999", "failed 3\n"));
   EXPECT_TRUE(claim(a));

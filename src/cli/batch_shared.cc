@@ -129,7 +129,7 @@ std::string SharedBatch::end_words() const {
   const auto progress = work_->progress();
   const std::size_t others = work_->claimed_by_others();
   std::string text = fmt::format("Of the batch's {} {} have ended", count_of(progress.pieces, "piece"), progress.done);
-  if (progress.failed > 0) text += fmt::format(", {} with tasks that did not succeed", progress.failed);
+  if (progress.failed_tasks > 0) text += fmt::format("; {} did not succeed", count_of(progress.failed_tasks, "task"));
   if (others > 0) text += fmt::format("; other workers have {}", others);
   const std::size_t nobodys = progress.pieces - std::min(progress.pieces, progress.done + others);
   if (nobodys > 0) text += fmt::format("; {} nobody has", nobodys);
@@ -139,6 +139,6 @@ std::string SharedBatch::end_words() const {
   return text;
 }
 
-bool SharedBatch::any_failed() const { return work_->progress().failed > 0; }
+bool SharedBatch::any_failed() const { return work_->progress().failed_tasks > 0; }
 
 }  // namespace headroom::cli

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ class SlurmBatch {
   [[nodiscard]] Result<void> lock();
   [[nodiscard]] Result<void> settle();
   [[nodiscard]] Result<void> submit();
+  [[nodiscard]] bool nothing_is_left() const;
   [[nodiscard]] Result<int> follow();
   [[nodiscard]] Result<std::vector<batch::SlurmElement>> elements() const;
   [[nodiscard]] std::string how_far() const;
@@ -62,7 +64,7 @@ class SlurmBatch {
   const BatchCommand& command_;
   Signals& signals_;
   std::string folder_;
-  std::size_t tasks_ = 0;
+  std::vector<TaskSpec> tasks_;
   batch::SlurmOrder order_;
   std::vector<batch::SlurmRecord> records_;
   Fd lock_;
@@ -83,7 +85,7 @@ Result<void> SlurmBatch::prepare() {
                 "write them into a file");
   HR_TRY(const batch::Prepared batch, batch::read_batch(command_.batch));
   folder_ = batch.folder;
-  tasks_ = batch.set.tasks.size();
+  tasks_ = batch.set.tasks;
   if (!batch::is_shared(folder_) && ::access(batch::journal_path(folder_).c_str(), F_OK) == 0)
     return fail(Errc::kInvalidInput, fmt::format("the batch in {} was begun by one machine alone", folder_),
                 "--folder names another one; or go on without --on");
@@ -102,7 +104,7 @@ Result<void> SlurmBatch::prepare() {
   std::vector<std::string> words = command_words(worker);
   words[0] = program;
   order_.partition = on.size() > kSlurm.size() ? on.substr(kSlurm.size() + 1) : "";
-  order_.jobs = std::min<std::size_t>(static_cast<std::size_t>(command_.jobs), tasks_);
+  order_.jobs = std::min(static_cast<std::size_t>(command_.jobs), tasks_.size());
   for (const std::string& options : command_.slurm)
     for (const auto word : split(options, ' '))
       if (!word.empty()) order_.options.emplace_back(word);
@@ -159,6 +161,20 @@ Result<void> SlurmBatch::settle() {
   return submit();
 }
 
+// Every task, as it is now, has succeeded.
+bool SlurmBatch::nothing_is_left() const {
+  if (!batch::is_shared(folder_)) return false;
+  const auto progress = batch::shared_progress(folder_);
+  const auto known = batch::shared_tasks(folder_);
+  if (!known || progress.failed_tasks > 0 || progress.done < progress.pieces) return false;
+  std::unordered_map<std::string, std::string> identities;
+  for (const TaskSpec& task : *known) identities[task.name] = task.identity;
+  return std::all_of(tasks_.begin(), tasks_.end(), [&](const TaskSpec& task) {
+    const auto found = identities.find(task.name);
+    return found != identities.end() && found->second == task.identity;
+  });
+}
+
 Result<void> SlurmBatch::submit() {
   order_.name = fmt::format("hr-{:08x}-g{}", fnv1a(folder_) >> 32, records_.size());
   HR_TRYV(note(batch::intended_line(order_.name, realtime_now() / kSecond)));
@@ -183,7 +199,7 @@ Result<void> SlurmBatch::submit() {
 Result<int> SlurmBatch::dry_run() {
   order_.name = fmt::format("hr-{:08x}-g0", fnv1a(folder_) >> 32);
   std::vector<std::string> words = batch::sbatch_words(order_);
-  put(fmt::format("{} for {}; the batch's folder is {}\n{}\n\n{}:\n{}", count_of(tasks_, "task"),
+  put(fmt::format("{} for {}; the batch's folder is {}\n{}\n\n{}:\n{}", count_of(tasks_.size(), "task"),
                   count_of(order_.jobs, "job"), visible(folder_), visible(typed_line(words)), visible(order_.script),
                   visible_lines(read_file(order_.script).value_or(""))));
   words.insert(words.begin() + 1, "--test-only");
@@ -202,7 +218,7 @@ bool SlurmBatch::pause(Nanos time) const {
 std::string SlurmBatch::how_far() const {
   const auto progress = batch::shared_progress(folder_);
   std::string text = fmt::format("{} of {} have ended", progress.done, count_of(progress.pieces, "piece"));
-  if (progress.failed > 0) text += fmt::format(", {} with tasks that did not succeed", progress.failed);
+  if (progress.failed_tasks > 0) text += fmt::format("; {} did not succeed", count_of(progress.failed_tasks, "task"));
   return text;
 }
 
@@ -245,7 +261,7 @@ Result<int> SlurmBatch::follow() {
 
 int SlurmBatch::ended() const {
   const auto progress = batch::shared_progress(folder_);
-  const bool well = progress.pieces > 0 && progress.done == progress.pieces && progress.failed == 0;
+  const bool well = progress.pieces > 0 && progress.done == progress.pieces && progress.failed_tasks == 0;
   std::string text = fmt::format("No job is left; {}.\n", how_far());
   if (progress.done < progress.pieces || progress.pieces == 0)
     text += fmt::format("What the jobs printed: {}*.log. The same command submits jobs for the rest.\n", path(""));
@@ -259,6 +275,7 @@ Result<int> SlurmBatch::run() {
   HR_TRYV(prepare());
   if (command_.dry_run) return dry_run();
   HR_TRYV(lock());
+  if (nothing_is_left()) return ended();
   HR_TRYV(settle());
   return follow();
 }

@@ -271,6 +271,8 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
           return f.cause == Cause::kCheckpointSync && main_account(f.claims) == Account::kCheckpoint;
         }))
       return "waited {} while the job saved its state";
+    if (phrase.account == Account::kTeardown && goes_on(a.meta))
+      return "stayed held for {} after the last kernel so far";
     return phrase.text;
   };
   for (const Phrase& phrase : kPhrases)

@@ -58,9 +58,10 @@ def test_three_workers_run_each_task_once_and_all_is_seen_as_one_batch(tmp_path)
 def test_what_failed_runs_again_with_the_same_command_and_nothing_else_does(tmp_path):
     task = "echo begins {} >> ran; [ {} != 2 ] || [ -e mended ]"
     first = end(worker(tmp_path, "a", 4, task=task), 1)
-    assert "1 with tasks that did not succeed" in first
+    assert "1 task did not succeed" in first
     (tmp_path / "mended").touch()
-    end(worker(tmp_path, "b", 6, task=task), 0)  # and two further tasks
+    second = end(worker(tmp_path, "b", 6, task=task), 0)  # and two further tasks
+    assert "did not succeed" not in second
     assert told(tmp_path, "begins") == {"0": 1, "1": 1, "2": 2, "3": 1, "4": 1, "5": 1}
     assert status(tmp_path)["tasks"]["succeeded"] == 6
 
@@ -177,8 +178,9 @@ def test_slurm_is_asked_for_jobs_and_followed_to_their_end(slurm, tmp_path):
     assert told(tmp_path, "ends") == once(10) and len(submitted(tmp_path)) == 1
     assert "Slurm has 2 jobs as" in output and "of 2 jobs run" in output and "10 of 10 pieces have ended." in output, output
     assert "fleet" in output
-    again = end(on_slurm(slurm, tmp_path, 10), 0)  # its jobs find nothing left
-    assert told(tmp_path, "begins") == once(10), again
+    again = end(on_slurm(slurm, tmp_path, 10), 0)
+    assert "No job is left; 10 of 10 pieces have ended." in again and len(submitted(tmp_path)) == 1, again
+    assert told(tmp_path, "begins") == once(10)
 
 
 def test_a_killed_launcher_is_followed_by_one_that_finds_its_jobs(slurm, tmp_path):
