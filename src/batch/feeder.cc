@@ -23,7 +23,18 @@ void Feeder::has(const SharedWork::Piece& piece) {
 void Feeder::ended(const std::string& task, TaskState state) {
   states_[task] = state;
   const auto piece = piece_of_.extract(task);
-  if (piece) --held_[piece.mapped()].left;
+  if (!piece) return;
+  Held& held = held_[piece.mapped()];
+  --held.left;
+  if (state != TaskState::kSucceeded) held.failed_at = monotonic_now();
+}
+
+// That a task was signalled together with its worker is known once the worker has heard of it.
+bool Feeder::may_be_stopped(const Held& held, Over over) const {
+  constexpr Nanos kSoon = 1 * kSecond;
+  if (!held.failed_at) return false;
+  if (ends_since_) return *held.failed_at > *ends_since_ - kSoon;
+  return over == Over::kNo && monotonic_now() - *held.failed_at < kSoon;
 }
 
 SharedWork::Ends Feeder::ends_of(const std::string& piece) const {
@@ -41,9 +52,10 @@ bool Feeder::look(Batch& batch) {
     next_beat_ = now + kBeat;
     if (const auto done = work_.beat(); !done) trouble(done.error());
   }
-  hand_over();
   const bool ends = batch.progress().draining;
   if (ends) open_ = false;
+  if (ends && !ends_since_) ends_since_ = monotonic_now();
+  hand_over(Over::kNo);
   if (open_ && work_.is_to_stop()) open_ = false;
   const bool stop = !ends && !std::exchange(told_to_stop_, told_to_stop_ || work_.is_to_stop()) && told_to_stop_;
   if (open_) ask_for_more(batch);
@@ -51,10 +63,10 @@ bool Feeder::look(Batch& batch) {
 }
 
 // What is not in the journal yet is not handed over: should this process die, it would be nowhere.
-void Feeder::hand_over() {
+void Feeder::hand_over(Over over) {
   if (journal_.pending()) return;
   for (auto piece = held_.begin(); piece != held_.end();) {
-    if (piece->second.left > 0) {
+    if (piece->second.left > 0 || may_be_stopped(piece->second, over)) {
       ++piece;
       continue;
     }
@@ -90,12 +102,13 @@ void Feeder::ask_for_more(Batch& batch) {
       return;
     }
     has(**piece);
-    hand_over();
+    hand_over(Over::kNo);
   }
 }
 
-void Feeder::put_back() {
-  hand_over();
+void Feeder::put_back(bool told_to_end) {
+  if (told_to_end && !ends_since_) ends_since_ = monotonic_now();
+  hand_over(Over::kYes);
   for (const auto& [piece, held] : held_) {
     const auto done = work_.give_back(piece, ends_of(piece));
     done ? (void)++totals_.given_back : trouble(done.error());

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ class Feeder {
   [[nodiscard]] bool more_may_come() const { return open_; }
   // Now and then: hands over what has ended and asks for more. True: the batch is to drain.
   [[nodiscard]] bool look(Batch& batch);
-  // The batch has ended, and what its journal could take is in there.
-  void put_back();
+  // The batch has ended, and what its journal could take is in there. What failed just before it was told to end, or
+  // since, goes back like what was not begun: Slurm and service managers signal tasks as well as whoever started them.
+  void put_back(bool told_to_end);
 
   struct Totals {
     std::size_t finished = 0, given_back = 0, twice = 0;  // pieces; twice: another worker had ended it, too
@@ -35,15 +37,19 @@ class Feeder {
   [[nodiscard]] const Totals& totals() const { return totals_; }
 
  private:
-  void hand_over();
+  enum class Over { kNo, kYes };
+  void hand_over(Over over);
   void ask_for_more(Batch& batch);
   void trouble(const Error& error);
   [[nodiscard]] SharedWork::Ends ends_of(const std::string& piece) const;
 
   struct Held {
     std::vector<std::string> tasks;
-    std::size_t left = 0;  // that have not ended
+    std::size_t left = 0;            // that have not ended
+    std::optional<Nanos> failed_at;  // monotonic; the last of them
   };
+  [[nodiscard]] bool may_be_stopped(const Held& held, Over over) const;
+
   SharedWork& work_;
   Journal& journal_;
   std::size_t enough_;
@@ -53,6 +59,7 @@ class Feeder {
   std::map<std::string, TaskState> states_;      // of those that have
   Totals totals_;
   Nanos next_beat_ = 0;
+  std::optional<Nanos> ends_since_;  // monotonic; the batch was told to
   bool open_ = true, told_to_stop_ = false;
   std::string trouble_;
 };

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "analyze/work.h"
+#include "base/answers.h"
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/ids.h"
@@ -132,6 +133,7 @@ int BatchVerb::run() {
 Result<int> BatchVerb::run_tasks() {
   HR_TRY(batch_, batch::read_batch(command_.batch));
   if (command_.dry_run) return dry_run();
+  HR_TRYV(answers(batch_.folder));
   if (command_.shared) {
     HR_TRY(shared_, SharedBatch::prepare(command_, batch_.folder));
     batch_.folder = shared_->worker_folder();
@@ -328,7 +330,7 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   told_ = finding_watch_.stop();
   marks_.remove();
   const bool kept = batch::write_end(batch_, end, recorded, say);
-  if (shared_) shared_->end();
+  if (shared_) shared_->end(end.signal != 0);
   std::optional<Explanation> explanation = explained(recorded);
   batch::complete_records(batch_, end, recorded, {explanation, marked_}, say);
   end.summary.recording = recorded.path;
@@ -380,7 +382,7 @@ int BatchVerb::ended(int code, const BatchSummary& summary, std::string stop_rea
 int BatchVerb::nothing_to_do() {
   batch::write_that_nothing_was_left(batch_, say);
   const auto count = static_cast<std::int64_t>(batch_.set.tasks.size());
-  if (shared_) shared_->end();
+  if (shared_) shared_->end(false);
   const std::string words =
       shared_ ? "Nothing is left to begin.\n" + shared_->end_words()
               : fmt::format("{} succeeded in earlier runs: nothing is left to do; --fresh starts over.\n",

@@ -112,9 +112,9 @@ void SharedBatch::keep_feeding(Loop& loop, batch::Batch& batch, batch::BatchLoop
     loop.after(kBetween, [this, &loop, &batch, &batch_loop] { keep_feeding(loop, batch, batch_loop); });
 }
 
-void SharedBatch::end() {
+void SharedBatch::end(bool told_to_end) {
   if (feeder_)
-    feeder_->put_back();
+    feeder_->put_back(told_to_end);
   else if (work_)
     work_->leave();
 }

@@ -26,7 +26,7 @@ class SharedBatch {
   [[nodiscard]] Result<void> begin(batch::Prepared& prepared);
   void feed(batch::BatchOptions& options, const batch::Prepared& prepared, std::size_t enough, batch::Say say);
   void keep_feeding(Loop& loop, batch::Batch& batch, batch::BatchLoop& batch_loop);  // all have to outlive the loop
-  void end();
+  void end(bool told_to_end);
 
   [[nodiscard]] std::string begin_words() const;
   [[nodiscard]] std::string end_words() const;

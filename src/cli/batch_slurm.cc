@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/answers.h"
 #include "base/child.h"
 #include "base/fd.h"
 #include "base/filesystem.h"
@@ -86,6 +87,7 @@ Result<void> SlurmBatch::prepare() {
   HR_TRY(const batch::Prepared batch, batch::read_batch(command_.batch));
   folder_ = batch.folder;
   tasks_ = batch.set.tasks;
+  HR_TRYV(answers(folder_));
   if (!batch::is_shared(folder_) && ::access(batch::journal_path(folder_).c_str(), F_OK) == 0)
     return fail(Errc::kInvalidInput, fmt::format("the batch in {} was begun by one machine alone", folder_),
                 "--folder names another one; or go on without --on");
@@ -149,7 +151,8 @@ Result<void> SlurmBatch::settle() {
       HR_TRY(const auto there, elements());
       if (!there.empty()) {
         say(fmt::format("jobs of an earlier call are there: {}", batch::slurm_words(there)), "");
-        return {};
+        const auto id = parse_number<std::int64_t>(std::string_view(there[0].id).substr(0, there[0].id.find('_')));
+        return records_.back().id || !id ? Result<void>() : note(batch::submitted_line(order_.name, *id));
       }
       const Nanos age = realtime_now() - records_.back().intended_seconds * kSecond;
       if (records_.back().id || age < 0 || age > kLost) break;
@@ -260,10 +263,9 @@ Result<int> SlurmBatch::follow() {
 }
 
 int SlurmBatch::ended() const {
-  const auto progress = batch::shared_progress(folder_);
-  const bool well = progress.pieces > 0 && progress.done == progress.pieces && progress.failed_tasks == 0;
+  const bool well = nothing_is_left();
   std::string text = fmt::format("No job is left; {}.\n", how_far());
-  if (progress.done < progress.pieces || progress.pieces == 0)
+  if (!well)
     text += fmt::format("What the jobs printed: {}*.log. The same command submits jobs for the rest.\n", path(""));
   text += fmt::format("headroom batch table --folder {} has all tasks; headroom fleet {} where the GPUs' time went.\n",
                       typed_word(folder_), typed_word(folder_));

@@ -12,7 +12,7 @@ std::span<const Metric> metrics_not_viewed() {
     std::vector<Metric> left;
     for (const Metric metric : metrics_not_explained())
       if (metric != Metric::kPower && metric != Metric::kTemperature && metric != Metric::kRss &&
-          metric != Metric::kProcessGpuMemory && metric != Metric::kPcieTx)
+          metric != Metric::kProcessGpuMemory)
         left.push_back(metric);
     return left;
   }();

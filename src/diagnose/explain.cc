@@ -176,7 +176,6 @@ RecordingCost cost_of(const Recording& recording, const ExplainOptions& options)
 constexpr std::array kNotExplained{Metric::kEnergy,
                                    Metric::kPerformanceState,
                                    Metric::kEventSyncBoost,
-                                   Metric::kPcieTx,
                                    Metric::kNvlinkTx,
                                    Metric::kNvlinkRx,
                                    Metric::kFp32Active,

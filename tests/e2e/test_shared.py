@@ -197,9 +197,13 @@ def test_a_killed_launcher_is_followed_by_one_that_finds_its_jobs(slurm, tmp_pat
     jobs.write_text(jobs.read_text().splitlines()[0] + "\n")
     name = jobs.read_text().split()[1]
     sleeper = slurm.command("sbatch", "--parsable", "-J", name, "-o", "/dev/null", "--wrap", "sleep 2", cwd=tmp_path).stdout.strip()
-    output = end(on_slurm(slurm, tmp_path, 14, sleep="0.5"), 0)
-    assert "jobs of an earlier call are there" in output and not submitted(tmp_path)
+    output = end(on_slurm(slurm, tmp_path, 16, sleep="0.5"), 1)  # there are two more tasks by now
+    assert "jobs of an earlier call are there" in output, output
+    assert submitted(tmp_path) == [f"submitted {name} {sleeper}"]
+    assert "The same command submits jobs for the rest." in output
     slurm.wait_until_over(sleeper)
+    end(on_slurm(slurm, tmp_path, 16, sleep="0.5"), 0)
+    assert told(tmp_path, "ends") == once(16) and len(submitted(tmp_path)) == 2
 
 
 def test_what_slurm_does_not_take_is_an_error_and_nothing_is_submitted(slurm, tmp_path):
