@@ -3,6 +3,7 @@
 """Holds every #include against the layers of ARCHITECTURE.md, and the table against the use. Exit 1 and a line per fault."""
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -97,13 +98,20 @@ def unused_edges(files):
             yield f"tools/check_layers.py: {layer} may include {edge}, and does not"
 
 
+def left_by_a_merge():
+    """Text that somebody forgot to choose from, in any file of the repository: no compiler reads the README."""
+    found = subprocess.run(["git", "-C", ROOT, "grep", "-nIE", "^(<<<<<<<|>>>>>>>) "], capture_output=True, text=True, check=False)
+    for line in found.stdout.splitlines():
+        yield f"{line}: left by a merge"
+
+
 def main() -> int:
     folders = [ROOT / name for name in ("src", "sim", "inject") if (ROOT / name).is_dir()]
     files = sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in {".h", ".cc", ".c"})
-    bad = [problem for path in files for problem in [*wrong_includes(path), *other_openers(path)]] + list(unused_edges(files))
+    bad = [problem for path in files for problem in [*wrong_includes(path), *other_openers(path)]] + list(unused_edges(files)) + list(left_by_a_merge())
     for problem in bad:
         print(problem)
-    print(f"layers: {len(files)} files, {len(bad)} wrong includes")
+    print(f"layers: {len(files)} files, {len(bad)} faults")
     return 1 if bad or not files else 0
 
 

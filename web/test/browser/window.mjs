@@ -41,6 +41,7 @@ export default async function window(url, folder) {
   check(/^A: /m.test(said) && /^B: /m.test(said), `two sides: ${said.slice(0, 200)}`);
   await pair.close();
 
+  await page.close();  // it would ask its server
   await browser.context.setOffline(true);
   const read = await browser.context.newPage();
   browser.listen(read);
