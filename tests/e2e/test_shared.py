@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from batch_support import batch_environment, command, end, lines, run, start, wait_until
 from headroom_e2e import HEADROOM, headroom
-from slurm_support import slurm  # noqa: F401
+from slurm_support import Cluster, slurm  # noqa: F401
 
 # Says that it begins and ends, each in one write.
 TASK = "echo begins {} >> ran; sleep %s; echo ends {} >> ran"
@@ -159,10 +159,10 @@ def test_an_array_of_slurm_jobs_is_one_batch_and_one_that_is_requeued_goes_on(sl
     assert status(tmp_path)["tasks"]["succeeded"] == 20
 
 
-def on_slurm(slurm, tmp_path, count, *options, sleep="0.3", on="slurm", jobs=2, **extra):
+def on_slurm(slurm, tmp_path, count, *options, sleep="0.3", on="slurm", jobs=2, slots=1, **extra):
     """`headroom batch --on slurm` beside the cluster; its jobs have its environment."""
     words = [HEADROOM, "batch", "--on", on, "--jobs", str(jobs), "--poll", "300ms", "--folder", "s.batch", "--gpus", "none",
-             "--slots", "1", "--grace", "1s", "--no-record", *options, "--", "sh", "-c", TASK % sleep, ":::",
+             "--slots", str(slots), "--grace", "1s", "--no-record", *options, "--", "sh", "-c", TASK % sleep, ":::",
              *map(str, range(count))]
     return subprocess.Popen(words, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True,
@@ -218,3 +218,44 @@ def test_what_slurm_does_not_take_is_an_error_and_nothing_is_submitted(slurm, tm
     assert "--jobs" in end(on_slurm(slurm, tmp_path, 3, jobs=0), 2)
     alone = headroom(tmp_path, "batch", "--jobs", "2", "--", "true", ":::", "1", check=False)
     assert alone.returncode == 2 and "are for --on slurm" in alone.stderr
+
+
+def kill_node(slurm, node):
+    """All that runs on it, as if its machine had lost its power."""
+    for process in pathlib.Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            around = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        ours = f"SLURM_CONF={slurm.folder}/slurm.conf".encode() in around
+        if ours and (f"SLURMD_NODENAME={node}".encode() in around or words[:4] == [b"slurmd", b"-D", b"-N", node.encode()]):
+            os.kill(int(process.name), signal.SIGKILL)
+
+
+@pytest.mark.truth
+def test_a_sweep_survives_its_launcher_a_node_and_a_signal_and_each_task_ends(tmp_path):
+    """200 tasks on two nodes: the launcher is killed, a node dies, a job is signalled as before its time limit, another is requeued."""
+    with Cluster(more="SlurmdTimeout=5") as cluster:
+        first = on_slurm(cluster, tmp_path, 200, sleep="0.4", jobs=3, slots=2)
+        wait_until(lambda: len(told(tmp_path, "ends")) > 10, "some tasks")
+        first.kill()
+        first.wait()
+        first.stdout.close()
+        kill_node(cluster, "n2")
+        wait_until(lambda: "DOWN" in cluster.command("sinfo", "-h", "-N", "-n", "n2", "-o", "%T").stdout.upper(), "a node that is down",
+                   every=0.5)
+        before = len(told(tmp_path, "ends"))
+        running = [line.split("|")[0] for line in cluster.command("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%i|%N").stdout.splitlines()]
+        cluster.command("scancel", "--batch", "--signal=USR1", running[0])
+        output = end(on_slurm(cluster, tmp_path, 200, sleep="0.4", jobs=3, slots=2))
+        if "The same command submits jobs for the rest." in output:
+            output = end(on_slurm(cluster, tmp_path, 200, sleep="0.4", jobs=3, slots=2))
+        ends, begins = told(tmp_path, "ends"), told(tmp_path, "begins")
+        assert set(ends) == set(once(200)), output
+        again = [task for task, count in begins.items() if count > 1]
+        print(f"{before} tasks when the node was down; {len(again)} began twice: {again}")
+        assert len(again) <= 4, "what ran on the node that died"
+        assert status(tmp_path)["tasks"]["succeeded"] == 200
