@@ -47,7 +47,6 @@ SharedWork::Ends Feeder::ends_of(const std::string& piece) const {
 }
 
 bool Feeder::look(Batch& batch) {
-  constexpr Nanos kBeat = 30 * kSecond;
   if (const Nanos now = boottime_now(); now >= next_beat_) {
     next_beat_ = now + kBeat;
     if (const auto done = work_.beat(); !done) trouble(done.error());
@@ -85,13 +84,17 @@ void Feeder::hand_over(Over over) {
 }
 
 void Feeder::ask_for_more(Batch& batch) {
+  if (boottime_now() < next_ask_) return;
   for (;;) {
     const auto tasks = batch.progress().tasks;
     if (static_cast<std::size_t>(tasks.ready + tasks.waiting) >= enough_) return;
     auto piece = work_.claim();
     if (!piece) return trouble(piece.error());
     if (!*piece) {
-      open_ = false;
+      // What a worker had that may be over is worth waiting for: nobody else may come for it.
+      constexpr Nanos kPatience = 2 * kSecond;
+      open_ = work_.somebody_is_silent();
+      next_ask_ = boottime_now() + kPatience;
       return;
     }
     const auto added = add_tasks((*piece)->tasks, batch, journal_);

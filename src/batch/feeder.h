@@ -58,7 +58,7 @@ class Feeder {
   std::map<std::string, std::string> piece_of_;  // by task, of those that have not ended
   std::map<std::string, TaskState> states_;      // of those that have
   Totals totals_;
-  Nanos next_beat_ = 0;
+  Nanos next_beat_ = 0, next_ask_ = 0;
   std::optional<Nanos> ends_since_;  // monotonic; the batch was told to
   bool open_ = true, told_to_stop_ = false;
   std::string trouble_;

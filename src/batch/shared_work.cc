@@ -428,14 +428,23 @@ void SharedWork::take_over_silent() {
   if (now < next_look_) return;
   next_look_ = now + std::min(kBetweenLooks, worker_.silent);
   if (!beat()) return;
+  for (const WorkerNow& other : workers_now(folder_))
+    if (silence_of(other).value_or(0) > worker_.silent) take_over(other.name);
+}
+
+std::optional<Nanos> SharedWork::silence_of(const WorkerNow& other) const {
+  if (other.name == worker_.name || other.pieces == 0) return std::nullopt;
   const auto served = written_at(path("alive/" + worker_.name));
-  if (!served) return;
-  for (const WorkerNow& other : workers_now(folder_)) {
-    if (other.name == worker_.name || other.pieces == 0) continue;
-    const auto heard = written_at(path("alive/" + other.name));
-    const auto since = heard ? heard : written_at(path("claimed/" + other.name));
-    if (since && *served - *since > worker_.silent) take_over(other.name);
-  }
+  const auto heard = written_at(path("alive/" + other.name));
+  const auto since = heard ? heard : written_at(path("claimed/" + other.name));
+  return served && since ? std::optional(*served - *since) : std::nullopt;
+}
+
+bool SharedWork::somebody_is_silent() const {
+  const std::vector<WorkerNow> others = workers_now(folder_);
+  return std::any_of(others.begin(), others.end(), [&](const WorkerNow& other) {
+    return silence_of(other).value_or(0) > std::min(2 * kBeat, worker_.silent / 2);
+  });
 }
 
 // What another worker has noted of it stays.
@@ -481,6 +490,13 @@ Result<void> SharedWork::beat() { return touch(path("alive/" + worker_.name)); }
 void SharedWork::leave() {
   (void)::unlink(path("alive/" + worker_.name).c_str());
   (void)::rmdir(path("claimed/" + worker_.name).c_str());
+}
+
+void SharedWork::give_back_for(const std::string& folder, const std::string& worker) {
+  SharedWork work(folder, {.name = "for-" + worker.substr(0, 60)});
+  if (!work.make_folders() || !work.read_rounds()) return;
+  work.take_over(worker);
+  work.leave();
 }
 
 bool SharedWork::is_to_stop() const { return exists(path("stop")); }

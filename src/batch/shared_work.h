@@ -36,6 +36,8 @@ namespace headroom::batch {
 // All tasks of all rounds, each once, as it was divided last.
 [[nodiscard]] Result<std::vector<TaskSpec>> shared_tasks(const std::string& folder);
 
+inline constexpr Nanos kBeat = 30 * kSecond;  // between two touches of alive/NAME
+
 struct WorkerNow {
   std::string name;
   std::size_t pieces = 0;      // that it has claimed
@@ -65,6 +67,9 @@ class SharedWork {
   // `tasks` or groups.
   [[nodiscard]] static Result<SharedWork> open(const std::string& folder, Worker worker, std::vector<TaskSpec> tasks);
 
+  // Of a worker that is over for certain: what it had claimed goes back to where everybody finds it.
+  static void give_back_for(const std::string& folder, const std::string& worker);
+
   struct Piece {
     std::string name;
     std::vector<TaskSpec> tasks;  // that have not succeeded with another worker
@@ -80,6 +85,8 @@ class SharedWork {
   [[nodiscard]] Result<void> give_back(const std::string& piece, const Ends& ends);  // what succeeded stays so
   [[nodiscard]] Result<void> beat();                                                 // I am here
   void leave();                                                                      // what is claimed stays
+  // Another one has claimed something and missed a beat or more: it may be over, and is not yet known to be.
+  [[nodiscard]] bool somebody_is_silent() const;
   [[nodiscard]] bool is_to_stop() const;
 
   [[nodiscard]] SharedProgress progress() const { return shared_progress(folder_); }
@@ -99,6 +106,8 @@ class SharedWork {
   [[nodiscard]] Result<void> note_ends(const std::string& piece, const Ends& ends);
   void take_over(const std::string& other);
   void take_over_silent();
+  // How long ago another worker was heard of, by the clock of whoever serves the files, which this one was just told.
+  [[nodiscard]] std::optional<Nanos> silence_of(const WorkerNow& other) const;
 
   std::string folder_;
   Worker worker_;

@@ -193,6 +193,19 @@ TEST_F(SharedWorkTest, OfASilentWorkerItsPiecesAreTakenWithoutWhatSucceeded) {
   EXPECT_EQ(c.progress().done, 1U);
 }
 
+TEST_F(SharedWorkTest, OfAWorkerThatIsOverItsPiecesGoBackAtOnce) {
+  SharedWork a = open("n1.j7", piece_tasks(1)), b = open("b", piece_tasks(1));
+  ASSERT_TRUE(claim(a));
+  EXPECT_FALSE(claim(b));
+  EXPECT_FALSE(b.somebody_is_silent());
+  silence("n1.j7");
+  EXPECT_TRUE(b.somebody_is_silent());
+  SharedWork::give_back_for(folder_, "n1.j7");
+  EXPECT_FALSE(b.somebody_is_silent());
+  EXPECT_TRUE(claim(b));
+  EXPECT_THAT(workers_now(folder_), SizeIs(1)) << "nobody else is left behind";
+}
+
 TEST_F(SharedWorkTest, ARequeuedJobTakesWhatItHadAtOnce) {
   SharedWork before = open("n1.7", piece_tasks(1));
   ASSERT_TRUE(claim(before));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -74,6 +75,19 @@ std::vector<SlurmElement> parse_squeue(std::string_view text) {
                         .count = elements_of(fields[0])});
   }
   return elements;
+}
+
+bool is_there(std::string_view state) {
+  constexpr std::array kOver{"BOOT_FAIL", "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED",
+                             "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",  "TIMEOUT"};
+  return std::find(kOver.begin(), kOver.end(), state) == kOver.end();
+}
+
+std::optional<std::int64_t> job_of_worker(std::string_view name) {
+  for (const auto part : split(name, '.'))
+    if (part.starts_with('j') && part != split(name, '.').front())
+      if (const auto job = parse_number<std::int64_t>(part.substr(1))) return job;
+  return std::nullopt;
 }
 
 std::string slurm_words(const std::vector<SlurmElement>& elements) {

@@ -36,8 +36,12 @@ struct SlurmElement {
 inline constexpr std::string_view kSqueueFormat = "%i|%T|%r|%N";
 // Lines that squeue would not write are left out.
 [[nodiscard]] std::vector<SlurmElement> parse_squeue(std::string_view text);
+// Whether a job in this state may still have processes, or gets some again.
+[[nodiscard]] bool is_there(std::string_view state);
 // How many elements "4711_[0,3-7:2%2]" stands for; 1 of what is no array.
 [[nodiscard]] std::size_t elements_of(std::string_view id);
+// The job of a worker: 4711 of "n1.j4711.r1".
+[[nodiscard]] std::optional<std::int64_t> job_of_worker(std::string_view name);
 // "2 of 4 jobs run, 2 wait (Resources)"
 [[nodiscard]] std::string slurm_words(const std::vector<SlurmElement>& elements);
 

@@ -49,6 +49,15 @@ TEST(SlurmJobs, ElementsOfAnArray) {
   EXPECT_EQ(elements_of("7_[0-99999999999]"), 1U);
 }
 
+TEST(SlurmJobs, TheJobOfAWorkerIsInItsName) {
+  EXPECT_EQ(job_of_worker("n1.j4711"), 4711);
+  EXPECT_EQ(job_of_worker("gpu.3.j4711.t2.r1"), 4711);
+  EXPECT_FALSE(job_of_worker("j4711")) << "a machine";
+  EXPECT_FALSE(job_of_worker("n1.jx.r1"));
+  EXPECT_TRUE(is_there("RUNNING") && is_there("PENDING") && is_there("COMPLETING") && is_there("SUSPENDED"));
+  EXPECT_FALSE(is_there("NODE_FAIL") || is_there("TIMEOUT"));
+}
+
 TEST(SlurmJobs, WhatSqueueShows) {
   const auto elements = parse_squeue("7_0|RUNNING|None|n1\n7_[1-3]|PENDING|Resources|\nslurm_load_jobs error\n|||\n");
   ASSERT_THAT(elements, SizeIs(2));

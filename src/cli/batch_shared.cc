@@ -20,14 +20,14 @@ namespace headroom::cli {
 
 namespace {
 
-// "n1", in a job of Slurm "n1.4711", below srun with several tasks "n1.4711.2"; requeued "n1.4711.r1".
+// "n1", in a job of Slurm "n1.j4711", below srun with several tasks "n1.j4711.t2"; requeued "n1.j4711.r1".
 std::string usual_name(const std::optional<SlurmJob>& job) {
   std::string name = (job && !job->node.empty() ? job->node : host_name()).substr(0, 32);
   for (char& c : name)
     if (!batch::is_worker_name(std::string(1, c)) && c != '.' && c != '-') c = '_';
   if (!job) return name;
-  name += fmt::format(".{}", job->job);
-  if (is_one_of_many(*job)) name += fmt::format(".{}", *job->rank);
+  name += fmt::format(".j{}", job->job);
+  if (is_one_of_many(*job)) name += fmt::format(".t{}", *job->rank);
   if (job->restarts.value_or(0) > 0) name += fmt::format(".r{}", *job->restarts);
   return name;
 }
@@ -35,7 +35,7 @@ std::string usual_name(const std::optional<SlurmJob>& job) {
 // Names of earlier runs of this job, perhaps on another machine: Slurm runs none of it twice at a time.
 std::vector<std::string> runs_before(const std::string& folder, const SlurmJob& job) {
   std::vector<std::string> names;
-  const std::string number = std::to_string(job.job);
+  const std::string number = fmt::format("j{}", job.job);
   for (const batch::WorkerNow& worker : batch::workers_now(folder)) {
     const auto parts = split(worker.name, '.');
     for (std::size_t i = 1; i < parts.size(); ++i) {

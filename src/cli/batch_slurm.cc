@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -53,6 +54,7 @@ class SlurmBatch {
   [[nodiscard]] Result<void> settle();
   [[nodiscard]] Result<void> submit();
   [[nodiscard]] bool nothing_is_left() const;
+  void give_back_for_the_dead() const;
   [[nodiscard]] Result<int> follow();
   [[nodiscard]] Result<std::vector<batch::SlurmElement>> elements() const;
   [[nodiscard]] std::string how_far() const;
@@ -161,7 +163,29 @@ Result<void> SlurmBatch::settle() {
       if (!pause(5 * kSecond)) return fail(Errc::kIo, "interrupted");
     }
   }
+  give_back_for_the_dead();
   return submit();
+}
+
+// Whose job Slurm no longer has is over, however it ended: nobody has to wait until it was silent for long. A job that
+// is requeued is one that Slurm has.
+void SlurmBatch::give_back_for_the_dead() const {
+  const std::vector<batch::WorkerNow> workers = batch::workers_now(folder_);
+  const bool any = std::any_of(workers.begin(), workers.end(), [](const batch::WorkerNow& worker) {
+    return worker.pieces > 0 && batch::job_of_worker(worker.name);
+  });
+  if (!any) return;
+  const auto text = batch::ask_slurm({"squeue", "-h", "-r", "-t", "all", "-o", "%A|%T"});
+  if (!text) return;
+  std::set<std::int64_t> there;
+  for (const auto line : split(*text, '\n')) {
+    const auto fields = split(line, '|');
+    if (fields.size() != 2 || !batch::is_there(fields[1])) continue;
+    if (const auto job = parse_number<std::int64_t>(fields[0])) there.insert(*job);
+  }
+  for (const batch::WorkerNow& worker : workers)
+    if (const auto job = batch::job_of_worker(worker.name); job && worker.pieces > 0 && !there.contains(*job))
+      batch::SharedWork::give_back_for(folder_, worker.name);
 }
 
 // Every task, as it is now, has succeeded.
@@ -247,6 +271,7 @@ Result<int> SlurmBatch::follow() {
           "its jobs go on by themselves; it is asked again");
     if (there) {
       trouble.clear();
+      if (now != told || there->empty()) give_back_for_the_dead();
       if (there->empty()) return ended();
       if (boottime_now() - begin > kUnheard) say_who_is_silent(*there);
     }

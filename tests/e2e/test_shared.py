@@ -11,6 +11,7 @@ import pytest
 from batch_support import batch_environment, command, end, lines, run, start, wait_until
 from headroom_e2e import HEADROOM, headroom
 from slurm_support import Cluster, slurm  # noqa: F401
+from waiting import PATIENCE
 
 # Says that it begins and ends, each in one write.
 TASK = "echo begins {} >> ran; sleep %s; echo ends {} >> ran"
@@ -144,13 +145,13 @@ def test_an_array_of_slurm_jobs_is_one_batch_and_one_that_is_requeued_goes_on(sl
     claimed = tmp_path / "s.batch" / "shared" / "claimed"
     names = sorted(path.name for path in claimed.iterdir() if path.is_dir())
     assert len(names) == 2 and all(name.startswith(("n1.", "n2.")) for name in names), names
-    one, other = (name.split(".")[1] for name in names)
+    one, other = (name.split(".j")[1] for name in names)
     slurm.command("scontrol", "requeue", one)
     wait_until(lambda: slurm.state(one) == "PENDING", "a requeued job", every=0.1)
     # By Slurm's own rule after two minutes; in the second in which its node ended it, the node refuses it.
     slurm.command("scontrol", "update", f"jobid={one}", "StartTime=now+2")
     assert slurm.wait_until_over(one, other) == ["COMPLETED", "COMPLETED"], (tmp_path / "job.log").read_text()
-    assert any(path.name.endswith(f".{one}.r1") for path in (tmp_path / "s.batch" / "workers").iterdir())
+    assert any(path.name.endswith(f".j{one}.r1") for path in (tmp_path / "s.batch" / "workers").iterdir())
     ends, begins = told(tmp_path, "ends"), told(tmp_path, "begins")
     assert set(ends) == set(once(20))
     again = [task for task, count in begins.items() if count > 1]
@@ -237,25 +238,31 @@ def kill_node(slurm, node):
 
 @pytest.mark.truth
 def test_a_sweep_survives_its_launcher_a_node_and_a_signal_and_each_task_ends(tmp_path):
-    """200 tasks on two nodes: the launcher is killed, a node dies, a job is signalled as before its time limit, another is requeued."""
+    """200 tasks, three jobs, two nodes: the launcher is killed, a node dies, and a job is told to end as before its time limit."""
+    def launcher(cluster):
+        return on_slurm(cluster, tmp_path, 200, "--slurm", "--exclusive", sleep="0.6", jobs=3, slots=3)
     with Cluster(more="SlurmdTimeout=5") as cluster:
-        first = on_slurm(cluster, tmp_path, 200, sleep="0.4", jobs=3, slots=2)
+        first = launcher(cluster)
         wait_until(lambda: len(told(tmp_path, "ends")) > 10, "some tasks")
         first.kill()
         first.wait()
         first.stdout.close()
         kill_node(cluster, "n2")
-        wait_until(lambda: "DOWN" in cluster.command("sinfo", "-h", "-N", "-n", "n2", "-o", "%T").stdout.upper(), "a node that is down",
-                   every=0.5)
+        wait_until(lambda: "DOWN" in cluster.command("sinfo", "-h", "-N", "-n", "n2", "-o", "%T").stdout.upper(),
+                   "a node that is down", every=0.5)
         before = len(told(tmp_path, "ends"))
-        running = [line.split("|")[0] for line in cluster.command("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%i|%N").stdout.splitlines()]
+        running = cluster.command("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%A").stdout.split()
         cluster.command("scancel", "--batch", "--signal=USR1", running[0])
-        output = end(on_slurm(cluster, tmp_path, 200, sleep="0.4", jobs=3, slots=2))
-        if "The same command submits jobs for the rest." in output:
-            output = end(on_slurm(cluster, tmp_path, 200, sleep="0.4", jobs=3, slots=2))
+        outputs = []
+        for _ in range(3):  # a person repeats the command until it says that nothing is left
+            process = launcher(cluster)
+            output, _ = process.communicate(timeout=5 * PATIENCE)
+            outputs.append(output)
+            if process.returncode == 0:
+                break
         ends, begins = told(tmp_path, "ends"), told(tmp_path, "begins")
-        assert set(ends) == set(once(200)), output
-        again = [task for task, count in begins.items() if count > 1]
-        print(f"{before} tasks when the node was down; {len(again)} began twice: {again}")
-        assert len(again) <= 4, "what ran on the node that died"
+        assert set(ends) == set(once(200)), "\n".join(outputs)
+        again = sorted(task for task, count in begins.items() if count > 1)
+        print(f"{before} tasks had ended when the node was down; {len(outputs)} further calls; {len(again)} tasks began twice: {again}")
+        assert len(again) <= 3 and all(count == 1 for count in ends.values()), "what ran on the node that died"
         assert status(tmp_path)["tasks"]["succeeded"] == 200
