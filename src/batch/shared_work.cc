@@ -369,7 +369,10 @@ Result<std::vector<SharedWork::Piece>> SharedWork::mine() {
   for (const std::string& name : names_in(path("claimed/" + worker_.name))) {
     if (!piece_of(name)) continue;  // half a file that a dead one left
     HR_TRY(Piece piece, taken(name));
-    pieces.push_back(std::move(piece));
+    if (piece.tasks.empty())
+      HR_TRYV(finish(name, {}));
+    else
+      pieces.push_back(std::move(piece));
   }
   return pieces;
 }
@@ -385,7 +388,8 @@ Result<std::optional<SharedWork::Piece>> SharedWork::claim_from(int round) {
       return tl::unexpected(errno_error(fmt::format("claim {}/{}", todo, number)));
     }
     HR_TRY(Piece piece, taken(name));
-    return piece;
+    if (!piece.tasks.empty()) return piece;
+    HR_TRYV(finish(name, {}));  // all of it has succeeded elsewhere
   }
   return std::nullopt;
 }

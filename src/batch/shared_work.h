@@ -72,7 +72,7 @@ class SharedWork {
 
   struct Piece {
     std::string name;
-    std::vector<TaskSpec> tasks;  // that have not succeeded with another worker
+    std::vector<TaskSpec> tasks;  // that have not succeeded with another worker: at least one
   };
   struct Ends {
     std::set<std::string> succeeded, failed;  // names of tasks; skipped and cancelled ones did not succeed

@@ -141,12 +141,11 @@ TEST_F(SharedWorkTest, WhatHasChangedRunsAsItIsNowAndOnce) {
   changed[1].identity = "another";
   changed[1].argv = {"false"};
   SharedWork b = open("b", changed);
-  const auto first = claim(a), second = claim(a), third = claim(a);
-  ASSERT_TRUE(first && second && third);
+  const auto first = claim(a), second = claim(a);
+  ASSERT_TRUE(first && second);
   EXPECT_THAT(names_of(*first), ElementsAre("t0"));
-  EXPECT_THAT(second->tasks, IsEmpty());
-  ASSERT_THAT(names_of(*third), ElementsAre("t1"));
-  EXPECT_THAT(third->tasks.front().argv, ElementsAre("false"));
+  ASSERT_THAT(names_of(*second), ElementsAre("t1"));
+  EXPECT_THAT(second->tasks.front().argv, ElementsAre("false"));
   EXPECT_FALSE(claim(b));
 }
 
@@ -180,17 +179,17 @@ TEST_F(SharedWorkTest, OfASilentWorkerItsPiecesAreTakenWithoutWhatSucceeded) {
   EXPECT_FALSE(claim(b)) << "a is at work";
   SharedWork c = open("c", piece_tasks(2));
   silence("a");
-  const auto taken = claim(c), other = claim(c);
-  ASSERT_TRUE(taken && other);
-  EXPECT_THAT(*taken, ::testing::Field(&SharedWork::Piece::tasks, IsEmpty()));
+  const auto other = claim(c);
+  ASSERT_TRUE(other);
   EXPECT_THAT(names_of(*other), ElementsAre("t1"));
+  EXPECT_EQ(c.progress().done, 1U) << "what had succeeded needs nobody";
   // It was not dead after all: what it ends now, another has as well.
   ASSERT_TRUE(*c.finish(other->name, {.succeeded = {"t1"}, .failed = {}}));
   const auto late = a.finish(second->name, {.succeeded = {"t1"}, .failed = {}});
   ASSERT_TRUE(late) << late.error().what;
   EXPECT_FALSE(*late);
   EXPECT_TRUE(a.give_back(first->name, {}));
-  EXPECT_EQ(c.progress().done, 1U);
+  EXPECT_EQ(c.progress().done, 2U);
 }
 
 TEST_F(SharedWorkTest, OfAWorkerThatIsOverItsPiecesGoBackAtOnce) {
