@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/human.h"
@@ -14,7 +15,7 @@ void Feeder::has(const SharedWork::Piece& piece) {
   Held& held = held_[piece.name];
   for (const TaskSpec& task : piece.tasks) {
     held.tasks.push_back(task.name);
-    if (states_.contains(task.name)) continue;  // it ended here before, in an earlier round
+    if (states_.contains(task.name)) continue;  // it had succeeded here before
     ++held.left;
     piece_of_[task.name] = piece.name;
   }
@@ -75,10 +76,10 @@ void Feeder::hand_over(Over over) {
       ++piece;
       continue;
     }
-    ++(*finished ? totals_.finished : totals_.twice);
     if (!*finished)
-      say_(fmt::format("{} ended with another worker as well", count_of(piece->second.tasks.size(), "task")),
-           "it was not heard of for a while, or this one was not: which results are kept is up to the tasks");
+      say_(
+          fmt::format("another worker had taken over {} that ended here", count_of(piece->second.tasks.size(), "task")),
+          "this one was not heard of for a while; both may have run what they hold");
     piece = held_.erase(piece);
   }
 }
@@ -97,6 +98,14 @@ void Feeder::ask_for_more(Batch& batch) {
       next_ask_ = boottime_now() + kPatience;
       return;
     }
+    // A batch runs a task of a name once: what it had before is for another worker, or a later call.
+    const bool had = std::any_of((*piece)->tasks.begin(), (*piece)->tasks.end(), [&](const TaskSpec& task) {
+      return states_.contains(task.name) || piece_of_.contains(task.name);
+    });
+    if (had) {
+      if (const auto left = work_.leave_to_others((*piece)->name); !left) return trouble(left.error());
+      continue;
+    }
     const auto added = add_tasks((*piece)->tasks, batch, journal_);
     if (!added) {
       trouble(added.error());
@@ -113,8 +122,9 @@ void Feeder::put_back(bool told_to_end) {
   if (told_to_end && !ends_since_) ends_since_ = monotonic_now();
   hand_over(Over::kYes);
   for (const auto& [piece, held] : held_) {
-    const auto done = work_.give_back(piece, ends_of(piece));
-    done ? (void)++totals_.given_back : trouble(done.error());
+    // Of what the journal could not take nobody would know the result.
+    const auto done = work_.give_back(piece, journal_.pending() ? SharedWork::Ends{} : ends_of(piece));
+    if (!done) trouble(done.error());
   }
   held_.clear();
   work_.leave();

@@ -31,11 +31,6 @@ class Feeder {
   // since, goes back like what was not begun: Slurm and service managers signal tasks as well as whoever started them.
   void put_back(bool told_to_end);
 
-  struct Totals {
-    std::size_t finished = 0, given_back = 0, twice = 0;  // pieces; twice: another worker had ended it, too
-  };
-  [[nodiscard]] const Totals& totals() const { return totals_; }
-
  private:
   enum class Over { kNo, kYes };
   void hand_over(Over over);
@@ -57,7 +52,6 @@ class Feeder {
   std::map<std::string, Held> held_;             // by piece
   std::map<std::string, std::string> piece_of_;  // by task, of those that have not ended
   std::map<std::string, TaskState> states_;      // of those that have
-  Totals totals_;
   Nanos next_beat_ = 0, next_ask_ = 0;
   std::optional<Nanos> ends_since_;  // monotonic; the batch was told to
   bool open_ = true, told_to_stop_ = false;

@@ -25,7 +25,9 @@ constexpr std::array kInFolder{"journal.sqlite",
                                "reserve",
                                "lock",
                                "control.sock",
-                               "logs"};
+                               "logs",
+                               "shared",
+                               "workers"};
 
 tl::unexpected<Error> not_trusted(const std::string& path, std::string_view what, const std::string& folder) {
   return fail(

@@ -18,10 +18,10 @@ auto rank_of(const KnownTask& task) {
 
 class Merger {
  public:
-  explicit Merger(const std::vector<TaskSpec>& tasks) {
-    for (const TaskSpec& task : tasks) {
+  explicit Merger(const std::vector<SharedTask>& tasks) {
+    for (const SharedTask& task : tasks) {
       KnownTask known;
-      known.name = task.name, known.group = task.group, known.parameters = task.parameters;
+      known.name = task.name, known.group = task.group;
       (void)place_of(known);
     }
   }
@@ -76,7 +76,7 @@ class Merger {
 // Every task once, with the attempts of all workers. Attempts are numbered anew, in order of their starts; a task that
 // succeeded anywhere has succeeded, and one that nobody has claimed is ready.
 Result<Contents> read_shared_journal(const std::string& folder) {
-  HR_TRY(const std::vector<TaskSpec> tasks, shared_tasks(folder));
+  HR_TRY(const std::vector<SharedTask> tasks, shared_tasks(folder));
   Merger merger(tasks);
   for (const std::string& worker : workers_of(folder)) {
     HR_TRY(Contents contents, read_own_journal(folder_of_worker(folder, worker)));

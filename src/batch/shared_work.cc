@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +19,6 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "batch/journal.h"
-#include "batch/task_json.h"
 #include "scheduler/order.h"
 
 namespace headroom::batch {
@@ -68,7 +68,7 @@ bool moves(const std::string& from, const std::string& to) {
 }
 
 // What a piece's file says of its tasks, by their places in it: "succeeded 0 2", "failed 1".
-std::string text_of(const std::vector<TaskSpec>& tasks, const SharedWork::Ends& ends) {
+std::string text_of(const SharedPiece& tasks, const SharedWork::Ends& ends) {
   const auto line = [&](std::string_view word, const std::set<std::string>& names) {
     std::string text;
     for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -78,7 +78,7 @@ std::string text_of(const std::vector<TaskSpec>& tasks, const SharedWork::Ends& 
   return line("succeeded", ends.succeeded) + line("failed", ends.failed);
 }
 
-SharedWork::Ends ends_in(std::string_view text, const std::vector<TaskSpec>& tasks) {
+SharedWork::Ends ends_in(std::string_view text, const SharedPiece& tasks) {
   SharedWork::Ends ends;
   for (const auto line : split(text, '\n')) {
     const auto words = split(line, ' ');
@@ -130,12 +130,17 @@ std::vector<std::vector<std::size_t>> components(const std::vector<TaskSpec>& ta
   return all;
 }
 
-Result<std::vector<std::string>> lines_of_round(const std::string& folder, std::size_t round) {
-  HR_TRY(const std::string text, read_file(fmt::format("{}/shared/{}/tasks", folder, round_folder(round))));
-  std::vector<std::string> lines;
-  for (const auto line : split(text, '\n'))
-    if (!line.empty()) lines.emplace_back(line);
-  return lines;
+Result<std::vector<SharedPiece>> pieces_of_round(const std::string& folder, std::size_t round) {
+  const std::string path = fmt::format("{}/shared/{}/tasks", folder, round_folder(round));
+  HR_TRY(const std::string text, read_file(path));
+  std::vector<SharedPiece> pieces;
+  for (const auto line : split(text, '\n')) {
+    if (line.empty()) continue;
+    auto piece = parse_piece(line);
+    if (!piece) return fail(Errc::kCorrupt, fmt::format("{}: line {} names no tasks", path, pieces.size() + 1));
+    pieces.push_back(std::move(*piece));
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -164,21 +169,39 @@ bool is_worker_name(std::string_view name) {
          });
 }
 
-Result<std::vector<TaskSpec>> shared_tasks(const std::string& folder) {
-  std::vector<TaskSpec> tasks;
+std::string piece_line(const SharedPiece& piece) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SharedTask& task : piece) list.push_back({task.name, task.identity, task.group});
+  return list.dump() + "\n";
+}
+
+std::optional<SharedPiece> parse_piece(std::string_view line) {
+  const auto list = nlohmann::json::parse(line, nullptr, false);
+  if (!list.is_array() || list.empty()) return std::nullopt;
+  SharedPiece piece;
+  for (const auto& one : list) {
+    const bool fits = one.is_array() && one.size() == 3 &&
+                      std::all_of(one.begin(), one.end(), [](const auto& text) { return text.is_string(); });
+    if (!fits) return std::nullopt;
+    piece.push_back(
+        {one[0].template get<std::string>(), one[1].template get<std::string>(), one[2].template get<std::string>()});
+  }
+  return piece;
+}
+
+Result<std::vector<SharedTask>> shared_tasks(const std::string& folder) {
+  std::vector<SharedTask> tasks;
   std::unordered_map<std::string, std::size_t> place;
   for (std::size_t round = 0; exists(fmt::format("{}/shared/{}", folder, round_folder(round))); ++round) {
-    HR_TRY(const std::vector<std::string> lines, lines_of_round(folder, round));
-    for (const std::string& line : lines) {
-      HR_TRY(std::vector<TaskSpec> piece, tasks_of(line));
-      for (TaskSpec& task : piece) {
+    HR_TRY(const std::vector<SharedPiece> pieces, pieces_of_round(folder, round));
+    for (const SharedPiece& piece : pieces)
+      for (const SharedTask& task : piece) {
         const auto [known, is_new] = place.emplace(task.name, tasks.size());
         if (is_new)
-          tasks.push_back(std::move(task));
+          tasks.push_back(task);
         else
-          tasks[known->second] = std::move(task);
+          tasks[known->second] = task;
       }
-    }
   }
   return tasks;
 }
@@ -199,32 +222,45 @@ std::vector<WorkerNow> workers_now(const std::string& folder) {
   return workers;
 }
 
-SharedProgress shared_progress(const std::string& folder) {
-  SharedProgress progress;
-  std::vector<std::vector<std::string>> rounds;
-  while (exists(fmt::format("{}/shared/{}", folder, round_folder(rounds.size())))) {
-    rounds.push_back(lines_of_round(folder, rounds.size()).value_or(std::vector<std::string>()));
-    progress.pieces += rounds.back().size();
+SharedProgress shared_progress(const std::string& folder, const std::string& except) {
+  std::vector<std::vector<SharedPiece>> rounds;
+  while (exists(fmt::format("{}/shared/{}", folder, round_folder(rounds.size()))))
+    rounds.push_back(pieces_of_round(folder, rounds.size()).value_or(std::vector<SharedPiece>()));
+  struct Now {
+    std::size_t round = 0;
+    bool ended = false, failed = false, claimed = false;
+  };
+  std::unordered_map<std::string, Now> tasks;
+  for (std::size_t round = 0; round < rounds.size(); ++round)
+    for (const SharedPiece& piece : rounds[round])
+      for (const SharedTask& task : piece) tasks[task.name] = {.round = round};
+  const auto each = [&](const std::string& where, const auto& note) {
+    for (const std::string& name : names_in(where)) {
+      const auto piece = piece_of(name);
+      if (!piece || piece->round >= rounds.size() || piece->number >= rounds[piece->round].size()) continue;
+      const SharedPiece& all = rounds[piece->round][piece->number];
+      const SharedWork::Ends ends = ends_in(read_file(fmt::format("{}/{}", where, name)).value_or(""), all);
+      for (const SharedTask& task : all)
+        if (Now& now = tasks.at(task.name); now.round == piece->round) note(now, ends.failed.contains(task.name));
+    }
+  };
+  each(folder + "/shared/done", [](Now& now, bool failed) { now.ended = true, now.failed = failed; });
+  for (const WorkerNow& worker : workers_now(folder))
+    if (worker.name != except)
+      each(fmt::format("{}/shared/claimed/{}", folder, worker.name), [](Now& now, bool) { now.claimed = !now.ended; });
+  SharedProgress progress{.tasks = tasks.size()};
+  for (const auto& [name, now] : tasks) {
+    if (now.ended) ++progress.ended;
+    if (now.failed) ++progress.failed;
+    if (now.claimed) ++progress.claimed;
   }
-  std::map<std::string, std::size_t> failed;  // tasks, and the last round in which each did not succeed
-  for (const std::string& name : names_in(folder + "/shared/done")) {
-    const auto piece = piece_of(name);
-    if (!piece || piece->round >= rounds.size() || piece->number >= rounds[piece->round].size()) continue;
-    ++progress.done;
-    const auto text = read_file(fmt::format("{}/shared/done/{}", folder, name));
-    if (!text || text->empty()) continue;
-    if (const auto tasks = tasks_of(rounds[piece->round][piece->number]))
-      for (const std::string& task : ends_in(*text, *tasks).failed) failed[task] = std::max(failed[task], piece->round);
-  }
-  // What is in a later round has had another chance, or will have.
-  for (std::size_t round = 1; round < rounds.size() && !failed.empty(); ++round)
-    for (const std::string& line : rounds[round])
-      if (const auto tasks = tasks_of(line))
-        for (const TaskSpec& task : *tasks)
-          if (const auto found = failed.find(task.name); found != failed.end() && found->second < round)
-            failed.erase(found);
-  progress.failed_tasks = failed.size();
   return progress;
+}
+
+// For this user alone, each of them.
+Result<void> make_shared_folder(const std::string& folder) {
+  for (const std::string& one : {folder, folder + "/shared", folder + "/workers"}) HR_TRYV(make_private_folder(one));
+  return {};
 }
 
 Result<void> ask_all_to_stop(const std::string& folder) { return touch(folder + "/shared/stop"); }
@@ -239,6 +275,7 @@ Result<SharedWork> SharedWork::open(const std::string& folder, Worker worker, st
     return fail(Errc::kInvalidInput, fmt::format("the batch in {} was begun by one machine alone", folder),
                 "--folder names another one; or go on without --shared");
   SharedWork work(folder, std::move(worker));
+  for (const TaskSpec& task : tasks) work.own_[task.name] = task;
   HR_TRYV(work.make_folders());
   HR_TRYV(work.beat());
   HR_TRYV(work.read_rounds());
@@ -248,8 +285,8 @@ Result<SharedWork> SharedWork::open(const std::string& folder, Worker worker, st
 }
 
 Result<void> SharedWork::make_folders() {
-  HR_TRYV(make_private_folder(folder_));
-  for (const std::string& below : {path("claimed/" + worker_.name), path("done"), path("alive"), folder_ + "/workers"})
+  HR_TRYV(make_shared_folder(folder_));
+  for (const std::string& below : {path("claimed"), path("claimed/" + worker_.name), path("done"), path("alive")})
     HR_TRYV(make_private_folder(below));
   // Whoever comes after everybody was told to stop begins anew.
   const auto asked = written_at(path("stop"));
@@ -261,36 +298,60 @@ Result<void> SharedWork::make_folders() {
 
 Result<void> SharedWork::read_rounds() {
   for (std::size_t round = rounds_.size(); exists(path(round_folder(round))); ++round) {
-    HR_TRY(std::vector<std::string> lines, lines_of_round(folder_, round));
-    for (const std::string& line : lines)
-      if (const auto piece = tasks_of(line))
-        for (const TaskSpec& task : *piece) last_round_[task.name] = round;
-    rounds_.push_back(std::move(lines));
+    HR_TRY(std::vector<SharedPiece> pieces, pieces_of_round(folder_, round));
+    for (const SharedPiece& piece : pieces)
+      for (const SharedTask& task : piece) last_round_[task.name] = round;
+    rounds_.push_back(std::move(pieces));
     started_by_.push_back(read_file(path(round_folder(round) + "/started_by")).value_or(""));
   }
   return {};
 }
 
 // Those that are in no piece, and those that did not succeed in the last one that had them.
-std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) const {
+std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) {
   struct Known {
     std::string identity;
-    bool again = false;
+    bool again = false, succeeded = false;
   };
   std::unordered_map<std::string, Known> known;
   for (std::size_t round = 0; round < rounds_.size(); ++round)
     for (std::size_t number = 0; number < rounds_[round].size(); ++number) {
-      const auto piece = tasks_of(rounds_[round][number]);
-      if (!piece) continue;
+      const SharedPiece& piece = rounds_[round][number];
       const auto done = read_file(path("done/" + text_of({round, number})));
-      const std::set<std::string> failed = ends_in(done.value_or(""), *piece).failed;
+      const std::set<std::string> failed = ends_in(done.value_or(""), piece).failed;
       const bool late = !worker_.started_by.empty() && started_by_[round] == worker_.started_by;
-      for (const TaskSpec& task : *piece) known[task.name] = {task.identity, failed.contains(task.name) && !late};
+      for (const SharedTask& task : piece) {
+        const bool fails = failed.contains(task.name);
+        known[task.name] = {task.identity, fails && !late, done.has_value() && !fails};
+      }
     }
   std::vector<TaskSpec> left;
+  std::map<std::string, std::vector<std::string>> groups;
   for (const TaskSpec& task : tasks) {
+    groups[task.group].push_back(task.name);
     const auto found = known.find(task.name);
     if (found == known.end() || found->second.again || found->second.identity != task.identity) left.push_back(task);
+  }
+  // What one comes after is divided with it, or has succeeded: else nobody would wait for it.
+  waiting_ = 0;
+  for (bool fewer = true; fewer;) {
+    std::set<std::string> here;
+    for (const TaskSpec& task : left) here.insert(task.name);
+    const auto is_kept = [&](const std::string& name) {
+      const auto found = known.find(name);
+      return here.contains(name) || (found != known.end() && found->second.succeeded);
+    };
+    const auto waits = [&](const TaskSpec& task) {
+      return !std::all_of(task.after.begin(), task.after.end(), [&](const std::string& name) {
+        const auto group = groups.find(name);
+        return own_.contains(name) || group == groups.end()
+                   ? is_kept(name)
+                   : std::all_of(group->second.begin(), group->second.end(), is_kept);
+      });
+    };
+    const auto gone = std::erase_if(left, waits);
+    waiting_ += gone;
+    fewer = gone > 0;
   }
   return left;
 }
@@ -320,15 +381,16 @@ Result<bool> SharedWork::add_round(const std::vector<TaskSpec>& tasks) {
   const std::string made = path(fmt::format("{}.{}", round_folder(rounds_.size()), worker_.name));
   std::error_code ignored;
   fs::remove_all(made, ignored);
+  HR_TRYV(make_private_folder(made));
   HR_TRYV(make_private_folder(made + "/todo"));
   std::string text;
   std::size_t number = 0;
   for (std::size_t first = 0; first < all.size(); first += each, ++number) {
-    std::vector<TaskSpec> piece;
+    SharedPiece piece;
     for (std::size_t i = first; i < std::min(first + each, all.size()); ++i)
-      for (const std::size_t task : all[i]) piece.push_back(round[task]);
-    HR_TRY(const std::string line, tasks_text(piece));
-    text += line + "\n";
+      for (const std::size_t task : all[i])
+        piece.push_back({round[task].name, round[task].identity, round[task].group});
+    text += piece_line(piece);
     HR_TRYV(touch(fmt::format("{}/todo/{:06}", made, number)));
   }
   HR_TRYV(write_file(made + "/started_by", worker_.started_by));
@@ -342,25 +404,36 @@ Result<bool> SharedWork::add_round(const std::vector<TaskSpec>& tasks) {
   return tl::unexpected(errno_error(fmt::format("make {}", there)));
 }
 
-Result<std::vector<TaskSpec>> SharedWork::tasks_of_piece(const std::string& name) const {
+Result<SharedPiece> SharedWork::piece_named(const std::string& name) const {
   const auto piece = piece_of(name);
   if (!piece || piece->round >= rounds_.size() || piece->number >= rounds_[piece->round].size())
     return fail(Errc::kCorrupt, fmt::format("{} holds a piece '{}' that no round has", path("claimed"), name));
-  return tasks_of(rounds_[piece->round][piece->number]);
+  return rounds_[piece->round][piece->number];
+}
+
+// What has changed since is in a later round; the rest is what this worker's command says.
+bool SharedWork::is_for_this_worker(const SharedPiece& piece, std::size_t round) const {
+  return std::all_of(piece.begin(), piece.end(), [&](const SharedTask& task) {
+    const auto own = own_.find(task.name);
+    return last_round_.at(task.name) > round || (own != own_.end() && own->second.identity == task.identity);
+  });
 }
 
 Result<SharedWork::Piece> SharedWork::taken(const std::string& name) {
-  Piece piece{.name = name, .tasks = {}};
-  HR_TRY(piece.tasks, tasks_of_piece(name));
-  const auto text = read_file(path(fmt::format("claimed/{}/{}", worker_.name, name)));
-  const std::set<std::string> succeeded = ends_in(text.value_or(""), piece.tasks).succeeded;
-  // What has changed since is in a later round.
+  HR_TRY(const SharedPiece tasks, piece_named(name));
   const std::size_t round = piece_of(name)->round;
-  std::erase_if(piece.tasks, [&](const TaskSpec& task) {
-    return succeeded.contains(task.name) || last_round_.at(task.name) > round;
-  });
+  const auto text = read_file(path(fmt::format("claimed/{}/{}", worker_.name, name)));
+  const std::set<std::string> succeeded = ends_in(text.value_or(""), tasks).succeeded;
+  Piece piece{.name = name, .tasks = {}};
+  std::set<std::string> here;
+  for (const SharedTask& task : tasks) {
+    if (succeeded.contains(task.name) || last_round_.at(task.name) > round) continue;
+    piece.tasks.push_back(own_.at(task.name));
+    here.insert({task.name, task.group});
+  }
+  // What is not in the piece has succeeded: it was divided so.
   for (TaskSpec& task : piece.tasks)
-    std::erase_if(task.after, [&](const std::string& one) { return succeeded.contains(one); });
+    std::erase_if(task.after, [&](const std::string& one) { return !here.contains(one); });
   return piece;
 }
 
@@ -368,6 +441,11 @@ Result<std::vector<SharedWork::Piece>> SharedWork::mine() {
   std::vector<Piece> pieces;
   for (const std::string& name : names_in(path("claimed/" + worker_.name))) {
     if (!piece_of(name)) continue;  // half a file that a dead one left
+    HR_TRY(const SharedPiece tasks, piece_named(name));
+    if (!is_for_this_worker(tasks, piece_of(name)->round)) {
+      HR_TRYV(leave_to_others(name));
+      continue;
+    }
     HR_TRY(Piece piece, taken(name));
     if (piece.tasks.empty())
       HR_TRYV(finish(name, {}));
@@ -377,33 +455,44 @@ Result<std::vector<SharedWork::Piece>> SharedWork::mine() {
   return pieces;
 }
 
-Result<std::optional<SharedWork::Piece>> SharedWork::claim_from(int round) {
-  const std::string todo = path(round_folder(static_cast<std::size_t>(round)) + "/todo");
-  for (const std::string& number : names_in(todo)) {
-    const auto parsed = parse_number<std::size_t>(std::string_view(number));
-    if (!parsed) continue;
-    const std::string name = text_of({static_cast<std::size_t>(round), *parsed});
-    if (!moves(fmt::format("{}/{}", todo, number), path(fmt::format("claimed/{}/{}", worker_.name, name)))) {
+void SharedWork::list_todo() {
+  for (std::size_t round = 0; round < rounds_.size(); ++round)
+    for (const std::string& number : names_in(path(round_folder(round) + "/todo")))
+      if (const auto parsed = parse_number<std::size_t>(std::string_view(number));
+          parsed && *parsed < rounds_[round].size())
+        listed_.push_back(text_of({round, *parsed}));
+}
+
+// The folders are listed when all that was seen in them is used up: of thousands of pieces that is seldom.
+Result<std::optional<SharedWork::Piece>> SharedWork::claim_listed() {
+  const std::string mine = path("claimed/" + worker_.name);
+  HR_TRYV(make_private_folder(mine));  // whoever took this worker for dead has removed it
+  while (!listed_.empty()) {
+    const std::string name = std::move(listed_.front());
+    listed_.pop_front();
+    const auto piece = piece_of(name);
+    if (for_others_.contains(name) || !is_for_this_worker(rounds_[piece->round][piece->number], piece->round)) continue;
+    const std::string todo = path(fmt::format("{}/todo/{:06}", round_folder(piece->round), piece->number));
+    if (!moves(todo, fmt::format("{}/{}", mine, name))) {
       if (errno == ENOENT) continue;  // somebody else was sooner
-      return tl::unexpected(errno_error(fmt::format("claim {}/{}", todo, number)));
+      return tl::unexpected(errno_error(fmt::format("claim {}", todo)));
     }
-    HR_TRY(Piece piece, taken(name));
-    if (!piece.tasks.empty()) return piece;
+    HR_TRY(Piece got, taken(name));
+    if (!got.tasks.empty()) return got;
     HR_TRYV(finish(name, {}));  // all of it has succeeded elsewhere
   }
   return std::nullopt;
 }
 
 Result<std::optional<SharedWork::Piece>> SharedWork::claim() {
-  for (int again = 0; again < 2; ++again) {
+  HR_TRY(std::optional<Piece> piece, claim_listed());
+  for (int again = 0; again < 2 && !piece; ++again) {
+    if (again > 0) take_over_silent();
     HR_TRYV(read_rounds());
-    for (std::size_t round = 0; round < rounds_.size(); ++round) {
-      HR_TRY(std::optional<Piece> piece, claim_from(static_cast<int>(round)));
-      if (piece) return piece;
-    }
-    if (again == 0) take_over_silent();
+    list_todo();
+    HR_TRY(piece, claim_listed());
   }
-  return std::nullopt;
+  return piece;
 }
 
 // Of all that it has claimed: back to where everybody finds it. What succeeded with it stays so.
@@ -454,7 +543,7 @@ bool SharedWork::somebody_is_silent() const {
 // What another worker has noted of it stays.
 Result<void> SharedWork::note_ends(const std::string& piece, const Ends& ends) {
   const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece));
-  HR_TRY(const std::vector<TaskSpec> tasks, tasks_of_piece(piece));
+  HR_TRY(const SharedPiece tasks, piece_named(piece));
   HR_TRY(const std::string before, read_file(mine));
   Ends all = ends_in(before, tasks);
   all.succeeded.insert(ends.succeeded.begin(), ends.succeeded.end());
@@ -489,6 +578,11 @@ Result<void> SharedWork::give_back(const std::string& piece, const Ends& ends) {
   return tl::unexpected(errno_error(fmt::format("give {} back", mine)));
 }
 
+Result<void> SharedWork::leave_to_others(const std::string& piece) {
+  for_others_.insert(piece);
+  return give_back(piece, {});
+}
+
 Result<void> SharedWork::beat() { return touch(path("alive/" + worker_.name)); }
 
 void SharedWork::leave() {
@@ -504,12 +598,5 @@ void SharedWork::give_back_for(const std::string& folder, const std::string& wor
 }
 
 bool SharedWork::is_to_stop() const { return exists(path("stop")); }
-
-std::size_t SharedWork::claimed_by_others() const {
-  std::size_t pieces = 0;
-  for (const WorkerNow& other : workers_now(folder_))
-    if (other.name != worker_.name) pieces += other.pieces;
-  return pieces;
-}
 
 }  // namespace headroom::batch

@@ -19,7 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 TaskSpec piece_task(const std::string& name, std::vector<std::string> after = {}) {
@@ -81,7 +83,7 @@ TEST_F(SharedWorkTest, EachPieceIsOnesAlone) {
   }
   EXPECT_FALSE(claim(b));
   EXPECT_THAT(*a.mine(), SizeIs(2));
-  EXPECT_EQ(a.claimed_by_others(), 1U);
+  EXPECT_EQ(a.progress().claimed, 1U);
   EXPECT_THAT(*shared_tasks(folder_), SizeIs(3));
 }
 
@@ -122,14 +124,14 @@ TEST_F(SharedWorkTest, WhatFailedIsAnotherRoundForWhoeverComesAgain) {
   SharedWork a = open("a", piece_tasks(2), "array 1");
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {"t0"}, .failed = {}}));
   ASSERT_TRUE(*a.finish(claim(a)->name, {.succeeded = {}, .failed = {"t1"}}));
-  EXPECT_EQ(a.progress().failed_tasks, 1U);
+  EXPECT_EQ(a.progress().failed, 1U);
   SharedWork late = open("b", piece_tasks(2), "array 1");
   EXPECT_FALSE(claim(late)) << "one that was started together with a";
   SharedWork again = open("c", piece_tasks(3), "array 2");
   const auto piece = claim(again);
   ASSERT_TRUE(piece);
   EXPECT_THAT(names_of(*piece), ElementsAre("t1"));
-  EXPECT_EQ(again.progress().failed_tasks, 0U) << "it has another chance";
+  EXPECT_EQ(again.progress().failed, 0U) << "it has another chance";
   ASSERT_TRUE(*again.finish(piece->name, {.succeeded = {"t1"}, .failed = {}}));
   EXPECT_THAT(names_of(*claim(again)), ElementsAre("t2")) << "and what is new";
   EXPECT_FALSE(claim(again));
@@ -141,9 +143,10 @@ TEST_F(SharedWorkTest, WhatHasChangedRunsAsItIsNowAndOnce) {
   changed[1].identity = "another";
   changed[1].argv = {"false"};
   SharedWork b = open("b", changed);
-  const auto first = claim(a), second = claim(a);
+  const auto first = claim(a), second = claim(b);
   ASSERT_TRUE(first && second);
   EXPECT_THAT(names_of(*first), ElementsAre("t0"));
+  EXPECT_FALSE(claim(a)) << "of what its command does not name as it is now it runs nothing";
   ASSERT_THAT(names_of(*second), ElementsAre("t1"));
   EXPECT_THAT(second->tasks.front().argv, ElementsAre("false"));
   EXPECT_FALSE(claim(b));
@@ -182,14 +185,14 @@ TEST_F(SharedWorkTest, OfASilentWorkerItsPiecesAreTakenWithoutWhatSucceeded) {
   const auto other = claim(c);
   ASSERT_TRUE(other);
   EXPECT_THAT(names_of(*other), ElementsAre("t1"));
-  EXPECT_EQ(c.progress().done, 1U) << "what had succeeded needs nobody";
+  EXPECT_EQ(c.progress().ended, 1U) << "what had succeeded needs nobody";
   // It was not dead after all: what it ends now, another has as well.
   ASSERT_TRUE(*c.finish(other->name, {.succeeded = {"t1"}, .failed = {}}));
   const auto late = a.finish(second->name, {.succeeded = {"t1"}, .failed = {}});
   ASSERT_TRUE(late) << late.error().what;
   EXPECT_FALSE(*late);
   EXPECT_TRUE(a.give_back(first->name, {}));
-  EXPECT_EQ(c.progress().done, 2U);
+  EXPECT_EQ(c.progress().ended, 2U);
 }
 
 TEST_F(SharedWorkTest, OfAWorkerThatIsOverItsPiecesGoBackAtOnce) {
@@ -222,6 +225,68 @@ TEST_F(SharedWorkTest, StopIsForThoseWhoAreThere) {
   a.leave();
   fs::remove(folder_ + "/shared/alive/b");
   EXPECT_FALSE(open("c", piece_tasks(1)).is_to_stop());
+}
+
+TEST_F(SharedWorkTest, WhatRunsIsWhatTheWorkersOwnCommandSays) {
+  SharedWork a = open("a", piece_tasks(2));
+  const std::string text = read_file(folder_ + "/shared/round-0/tasks").value();
+  EXPECT_THAT(text, Not(HasSubstr("true"))) << "no command and no environment lies in the folder";
+  // Somebody adds a piece, and says of another one that it is one of ours.
+  ASSERT_TRUE(write_file(folder_ + "/shared/round-0/tasks",
+                         text + piece_line({{"theirs", "theirs", "g"}}) + piece_line({{"t0", "other", "g"}})));
+  for (const char* number : {"000002", "000003"})
+    ASSERT_TRUE(write_file(folder_ + "/shared/round-0/todo/" + number, ""));
+  SharedWork b = open("b", piece_tasks(2));
+  std::set<std::string> got;
+  while (const auto piece = claim(b)) {
+    for (const TaskSpec& task : piece->tasks) EXPECT_EQ(task.argv, piece_task(task.name).argv);
+    got.insert(names_of(*piece).front());
+  }
+  EXPECT_THAT(got, ElementsAre("t0", "t1"));
+}
+
+TEST_F(SharedWorkTest, WhatComesAfterATaskThatIsUnderWayWaitsForALaterCall) {
+  SharedWork a = open("a", {piece_task("one")});
+  const auto first = claim(a);
+  const std::vector<TaskSpec> grown{piece_task("one"), piece_task("later", {"one"}), piece_task("last", {"later"})};
+  SharedWork b = open("b", grown);
+  EXPECT_EQ(b.waiting(), 2U);
+  EXPECT_FALSE(claim(b));
+  ASSERT_TRUE(*a.finish(first->name, {.succeeded = {"one"}, .failed = {}}));
+  SharedWork c = open("c", grown);
+  EXPECT_EQ(c.waiting(), 0U);
+  EXPECT_THAT(names_of(*claim(c)), ElementsAre("later", "last"));
+}
+
+TEST_F(SharedWorkTest, WhatIsLeftToOthersIsNotClaimedAgain) {
+  SharedWork a = open("a", piece_tasks(1)), b = open("b", piece_tasks(1));
+  ASSERT_TRUE(a.leave_to_others(claim(a)->name));
+  EXPECT_FALSE(claim(a));
+  EXPECT_TRUE(claim(b));
+}
+
+TEST_F(SharedWorkTest, ALivingWorkerThatWasTakenForDeadClaimsOn) {
+  SharedWork a = open("a", piece_tasks(3));
+  ASSERT_TRUE(claim(a));
+  SharedWork::give_back_for(folder_, "a");
+  EXPECT_FALSE(fs::exists(folder_ + "/shared/claimed/a"));
+  EXPECT_TRUE(claim(a));
+}
+
+TEST_F(SharedWorkTest, NobodyElseReadsItsFolders) {
+  SharedWork a = open("a", piece_tasks(1));
+  for (const char* name : {"", "/shared", "/shared/done", "/shared/claimed", "/shared/round-0", "/workers"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat((folder_ + name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 077U, 0U) << name;
+  }
+}
+
+TEST(SharedPieces, AreReadAsTheyWereWrittenAndNothingElseIs) {
+  const SharedPiece piece{{"a\nb", "0123", "g"}, {"ü", "4567", ""}};
+  EXPECT_EQ(parse_piece(piece_line(piece)), piece);
+  for (const char* text : {"", "[]", "[1]", "[[\"a\",\"b\"]]", "[[\"a\",\"b\",3]]", "{}", "[["})
+    EXPECT_FALSE(parse_piece(text)) << text;
 }
 
 TEST_F(SharedWorkTest, NamesFromOutsideAreNoPaths) {

@@ -135,6 +135,8 @@ Result<int> BatchVerb::run_tasks() {
   if (command_.dry_run) return dry_run();
   HR_TRYV(answers(batch_.folder));
   if (command_.shared) {
+    HR_TRYV(batch::make_shared_folder(batch_.folder));
+    if (!command_.batch.trust_folder) HR_TRYV(batch::check_own(batch_.folder));
     HR_TRY(shared_, SharedBatch::prepare(command_, batch_.folder));
     batch_.folder = shared_->worker_folder();
     if (command_.live.output.empty()) command_.live.output = shared_->recording(recording_id_);

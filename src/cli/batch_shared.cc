@@ -120,25 +120,29 @@ void SharedBatch::end(bool told_to_end) {
 }
 
 std::string SharedBatch::begin_words() const {
-  const auto progress = work_->progress();
-  return fmt::format("worker {} of the batch in {}: {}, {} done\n", worker_.name, visible(folder_),
-                     count_of(progress.pieces, "piece"), progress.done);
-}
-
-std::string SharedBatch::end_words() const {
-  const auto progress = work_->progress();
-  const std::size_t others = work_->claimed_by_others();
-  std::string text = fmt::format("Of the batch's {} {} have ended", count_of(progress.pieces, "piece"), progress.done);
-  if (progress.failed_tasks > 0) text += fmt::format("; {} did not succeed", count_of(progress.failed_tasks, "task"));
-  if (others > 0) text += fmt::format("; other workers have {}", others);
-  const std::size_t nobodys = progress.pieces - std::min(progress.pieces, progress.done + others);
-  if (nobodys > 0) text += fmt::format("; {} nobody has", nobodys);
-  text +=
-      fmt::format(".\nheadroom batch table --folder {} has all tasks; headroom fleet {} where the GPUs' time went.\n",
-                  typed_word(folder_), typed_word(folder_));
+  const auto now = work_->progress();
+  std::string text = fmt::format("worker {} of the batch in {}: {}, of which {} ended, {} with other workers\n",
+                                 worker_.name, visible(folder_), count_of(now.tasks, "task"), now.ended, now.claimed);
+  if (work_->waiting() > 0)
+    text += fmt::format("{} after tasks that have not succeeded yet: the same command takes them later\n",
+                        work_->waiting() == 1 ? "1 task comes" : fmt::format("{} tasks come", work_->waiting()));
   return text;
 }
 
-bool SharedBatch::any_failed() const { return work_->progress().failed_tasks > 0; }
+std::string SharedBatch::end_words() const { return batch_words(work_->progress(), folder_); }
+
+bool SharedBatch::any_failed() const { return work_->progress().failed > 0; }
+
+std::string batch_words(const batch::SharedProgress& now, const std::string& folder) {
+  std::string text = fmt::format("Of the batch's {} {} ended", count_of(now.tasks, "task"), now.ended);
+  if (now.failed > 0) text += fmt::format(" ({} did not succeed)", now.failed);
+  if (now.claimed > 0) text += fmt::format(", {} with other workers", now.claimed);
+  const std::size_t nobodys = now.tasks - std::min(now.tasks, now.ended + now.claimed);
+  if (nobodys > 0) text += fmt::format(", {} begun by nobody", nobodys);
+  text +=
+      fmt::format(".\nheadroom batch table --folder {} has all tasks; headroom fleet {} where the GPUs' time went.\n",
+                  typed_word(folder), typed_word(folder));
+  return text;
+}
 
 }  // namespace headroom::cli

@@ -24,9 +24,11 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "batch/journal.h"
+#include "batch/place.h"
 #include "batch/prepare.h"
 #include "batch/shared_work.h"
 #include "batch/slurm_jobs.h"
+#include "cli/batch_shared.h"
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "live/signals.h"
@@ -83,6 +85,9 @@ Result<void> SlurmBatch::prepare() {
   if (command_.jobs < 1)
     return fail(Errc::kInvalidInput, "--on slurm: how many jobs is not said",
                 "--jobs N: so many jobs at most, each with the GPUs of one node that --slurm asks for");
+  if (command_.json || command_.follow || command_.hooks.any() || !command_.live.output.empty())
+    return fail(Errc::kInvalidInput, "--on slurm goes with no --json, --follow, --output, --on-end or --on-finding",
+                "headroom batch status --json tells how far it is; recordings lie in workers/ of the batch's folder");
   if (!command_.batch.words.empty() && command_.batch.words[0] == "-")
     return fail(Errc::kInvalidInput, "--on slurm: the tasks come from standard input, which no job has",
                 "write them into a file");
@@ -103,7 +108,7 @@ Result<void> SlurmBatch::prepare() {
   if (error) return fail(Errc::kIo, "the program's own file cannot be told", "is /proc mounted?");
   BatchCommand worker = command_;
   worker.on.clear(), worker.slurm.clear(), worker.jobs = 0, worker.worker.clear();
-  worker.shared = true, worker.json = worker.follow = false;
+  worker.shared = true;
   worker.batch.folder = folder_;
   std::vector<std::string> words = command_words(worker);
   words[0] = program;
@@ -114,7 +119,8 @@ Result<void> SlurmBatch::prepare() {
       if (!word.empty()) order_.options.emplace_back(word);
   order_.script = path("job.sh");
   order_.log = path("%A_%a.log");
-  HR_TRYV(make_private_folder(folder_));
+  HR_TRYV(batch::make_shared_folder(folder_));
+  if (!command_.batch.trust_folder) HR_TRYV(batch::check_own(folder_));
   HR_TRYV(make_private_folder(path("")));
   return write_file(order_.script, batch::slurm_script(words));
 }
@@ -191,11 +197,11 @@ void SlurmBatch::give_back_for_the_dead() const {
 // Every task, as it is now, has succeeded.
 bool SlurmBatch::nothing_is_left() const {
   if (!batch::is_shared(folder_)) return false;
-  const auto progress = batch::shared_progress(folder_);
+  const auto now = batch::shared_progress(folder_);
   const auto known = batch::shared_tasks(folder_);
-  if (!known || progress.failed_tasks > 0 || progress.done < progress.pieces) return false;
+  if (!known || now.failed > 0 || now.ended < now.tasks) return false;
   std::unordered_map<std::string, std::string> identities;
-  for (const TaskSpec& task : *known) identities[task.name] = task.identity;
+  for (const batch::SharedTask& task : *known) identities[task.name] = task.identity;
   return std::all_of(tasks_.begin(), tasks_.end(), [&](const TaskSpec& task) {
     const auto found = identities.find(task.name);
     return found != identities.end() && found->second == task.identity;
@@ -243,15 +249,14 @@ bool SlurmBatch::pause(Nanos time) const {
 }
 
 std::string SlurmBatch::how_far() const {
-  const auto progress = batch::shared_progress(folder_);
-  std::string text = fmt::format("{} of {} have ended", progress.done, count_of(progress.pieces, "piece"));
-  if (progress.failed_tasks > 0) text += fmt::format("; {} did not succeed", count_of(progress.failed_tasks, "task"));
-  return text;
+  const auto now = batch::shared_progress(folder_);
+  return fmt::format("{} of {} ended{}", now.ended, count_of(now.tasks, "task"),
+                     now.failed > 0 ? fmt::format(", {} did not succeed", now.failed) : "");
 }
 
 // Files that one node sees and another does not, a program that cannot run there.
 void SlurmBatch::say_who_is_silent(const std::vector<batch::SlurmElement>& elements) {
-  if (told_of_silence_ || !batch::workers_now(folder_).empty() || batch::shared_progress(folder_).done > 0) return;
+  if (told_of_silence_ || !batch::workers_now(folder_).empty() || batch::shared_progress(folder_).ended > 0) return;
   const auto runs =
       std::find_if(elements.begin(), elements.end(), [](const auto& one) { return one.state == "RUNNING"; });
   if (runs == elements.end()) return;
@@ -289,11 +294,9 @@ Result<int> SlurmBatch::follow() {
 
 int SlurmBatch::ended() const {
   const bool well = nothing_is_left();
-  std::string text = fmt::format("No job is left; {}.\n", how_far());
+  std::string text = "No job is left.\n" + batch_words(batch::shared_progress(folder_), folder_);
   if (!well)
     text += fmt::format("What the jobs printed: {}*.log. The same command submits jobs for the rest.\n", path(""));
-  text += fmt::format("headroom batch table --folder {} has all tasks; headroom fleet {} where the GPUs' time went.\n",
-                      typed_word(folder_), typed_word(folder_));
   put(text);
   return well ? kExitOk : kExitFailed;
 }

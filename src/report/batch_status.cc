@@ -263,6 +263,7 @@ std::string to_json(const StatusAtRest& status) {
     count = count.get<int>() + 1;
   }
   tasks["total"] = status.tasks.size();
+  const bool at_rest = status.workers.empty() || status.no_answer.empty();  // of several workers: some are at work
   const ordered_json json{{"schema", kSchema},
                           {"running_now", !status.no_answer.empty()},
                           {"folder", status.folder},
@@ -275,12 +276,12 @@ std::string to_json(const StatusAtRest& status) {
                           {"waiting_for", ""},
                           {"ending", false},
                           {"summary", counts_of(status.tasks)},
-                          {"at_rest", rest_words(status)}};
+                          {"at_rest", at_rest ? rest_words(status) : std::vector<std::string>()}};
   return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
 }
 
 std::string worker_words(std::string_view name, std::size_t pieces, std::optional<Nanos> heard) {
-  return fmt::format("{}: {}, {}", visible(name), count_of(pieces, "piece"),
+  return fmt::format("{}: {} claimed, {}", visible(name), pieces,
                      heard ? fmt::format("heard of {} ago", human_duration(*heard)) : "it left, or died long ago");
 }
 

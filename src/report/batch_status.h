@@ -53,7 +53,7 @@ struct StatusAtRest {
 };
 [[nodiscard]] std::string to_json(const StatusAtRest& status);
 [[nodiscard]] std::string to_text(const StatusAtRest& status);
-// "n1.j4711: 2 pieces, heard of 12 s ago"; `heard` absent: it left, or died long ago.
+// "n1.j4711: 2 claimed, heard of 12 s ago"; `heard` absent: it left, or died long ago.
 [[nodiscard]] std::string worker_words(std::string_view name, std::size_t pieces, std::optional<Nanos> heard);
 // All tasks, a line each, and how many are in which state.
 [[nodiscard]] std::string task_list(const std::vector<TaskAndState>& tasks);

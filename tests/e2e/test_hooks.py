@@ -82,7 +82,7 @@ def test_a_failing_command_changes_no_exit_code_and_is_one_line(tmp_path, job, c
 
 def test_findings_that_cannot_be_told_are_one_line(tmp_path):
     command, findings = told(tmp_path)
-    job = (HEADROOM, "sim-job", "-q", "--steps", "30", "--step-gpu-ms", "20", "--host-sleep-ms", "30", "--hold-s", "3")
+    job = (HEADROOM, "sim-job", "-q", "--steps", "30", "--step-gpu-ms", "20", "--host-sleep-ms", "30", "--hold-s", "8")
     done = headroom(tmp_path, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "-q", "--on-finding",
                     f"{command}; exit 1", "--", *job)
     assert len(findings()) > 1, "a GPU that is held after the last kernel, and one that did nothing"

@@ -43,15 +43,16 @@ def test_three_workers_run_each_task_once_and_all_is_seen_as_one_batch(tmp_path)
     outputs = [end(process, 0) for process in workers]
     assert told(tmp_path, "begins") == told(tmp_path, "ends") == once(24)
     for name, output in zip("abc", outputs):
-        assert f"worker {name} of the batch in" in output and "24 pieces" in output, output
-    assert any("Of the batch's 24 pieces 24 have ended." in output for output in outputs)
+        assert f"worker {name} of the batch in" in output and "24 tasks" in output, output
+    assert any("Of the batch's 24 tasks 24 ended." in output for output in outputs)
     at_rest = status(tmp_path)
     assert at_rest["tasks"]["succeeded"] == at_rest["tasks"]["total"] == 24 and not at_rest["running_now"]
     table = headroom(tmp_path, "batch", "table", "--folder", tmp_path / "s.batch", "--csv").stdout.splitlines()
     assert len(table) == 25
     shown = json.loads(headroom(tmp_path, "batch", "show", "--folder", tmp_path / "s.batch", "--json").stdout)
     assert len(shown["attempts"]) == 24
-    assert {pathlib.Path(one["log_path"]).parts[-3] for one in shown["attempts"]} <= {"a", "b", "c"}
+    who = {pathlib.Path(one["log_path"]).parts[-3] for one in shown["attempts"]}
+    assert len(who) > 1 and who <= {"a", "b", "c"}
     again = end(worker(tmp_path, "d", 24), 0)
     assert "Nothing is left to begin." in again and told(tmp_path, "begins") == once(24)
 
@@ -59,7 +60,7 @@ def test_three_workers_run_each_task_once_and_all_is_seen_as_one_batch(tmp_path)
 def test_what_failed_runs_again_with_the_same_command_and_nothing_else_does(tmp_path):
     task = "echo begins {} >> ran; [ {} != 2 ] || [ -e mended ]"
     first = end(worker(tmp_path, "a", 4, task=task), 1)
-    assert "1 task did not succeed" in first
+    assert "(1 did not succeed)" in first
     (tmp_path / "mended").touch()
     second = end(worker(tmp_path, "b", 6, task=task), 0)  # and two further tasks
     assert "did not succeed" not in second
@@ -134,6 +135,18 @@ def test_a_second_worker_of_one_name_is_refused(tmp_path):
     assert told(tmp_path, "begins") == once(3)
 
 
+def test_the_gpus_of_all_workers_are_told_together(tmp_path):
+    """Each worker has the GPUs that CUDA_VISIBLE_DEVICES leaves it, as a job of Slurm has."""
+    job = f"{HEADROOM} sim-job -q --steps 40 --step-gpu-ms 20 --host-sleep-ms 10"
+    script = "".join(f"CUDA_VISIBLE_DEVICES={gpu} {HEADROOM} batch -q --shared --worker {name} --folder s.batch --per-gpu 1 -- "
+                     f"{job} --seed {{}} ::: 1 2 3 4 5 6 &\n" for gpu, name in enumerate("ab")) + "wait\n"
+    headroom(tmp_path, "sim", "--gpus", "2xRTX3090", "--", "sh", "-c", script)
+    assert status(tmp_path)["tasks"]["succeeded"] == 6
+    [both] = json.loads(headroom(tmp_path, "fleet", tmp_path / "s.batch", "--by", "gpu", "--json").stdout)["groups"]
+    assert both["jobs"] == 2, both
+    assert both["busy_gpu_seconds"] > 0.5 * both["gpu_seconds"] > 2, "six tasks of 0.8 s of kernels each"
+
+
 BATCH = f"exec {HEADROOM} batch --shared --folder s.batch --gpus none --slots 1 --grace 1s --no-record"
 
 
@@ -145,7 +158,7 @@ def test_an_array_of_slurm_jobs_is_one_batch_and_one_that_is_requeued_goes_on(sl
     claimed = tmp_path / "s.batch" / "shared" / "claimed"
     names = sorted(path.name for path in claimed.iterdir() if path.is_dir())
     assert len(names) == 2 and all(name.startswith(("n1.", "n2.")) for name in names), names
-    one, other = (name.split(".j")[1] for name in names)
+    other, one = sorted((name.split(".j")[1] for name in names), key=int)  # the first number stands for the whole array
     slurm.command("scontrol", "requeue", one)
     wait_until(lambda: slurm.state(one) == "PENDING", "a requeued job", every=0.1)
     # By Slurm's own rule after two minutes; in the second in which its node ended it, the node refuses it.
@@ -177,10 +190,10 @@ def submitted(tmp_path):
 def test_slurm_is_asked_for_jobs_and_followed_to_their_end(slurm, tmp_path):
     output = end(on_slurm(slurm, tmp_path, 10, "--slurm", "--time=5 --cpus-per-task=1"), 0)
     assert told(tmp_path, "ends") == once(10) and len(submitted(tmp_path)) == 1
-    assert "Slurm has 2 jobs as" in output and "of 2 jobs run" in output and "10 of 10 pieces have ended." in output, output
+    assert "Slurm has 2 jobs as" in output and "of 2 jobs run" in output and "Of the batch's 10 tasks 10 ended." in output, output
     assert "fleet" in output
     again = end(on_slurm(slurm, tmp_path, 10), 0)
-    assert "No job is left; 10 of 10 pieces have ended." in again and len(submitted(tmp_path)) == 1, again
+    assert "No job is left.\nOf the batch's 10 tasks 10 ended." in again and len(submitted(tmp_path)) == 1, again
     assert told(tmp_path, "begins") == once(10)
 
 
