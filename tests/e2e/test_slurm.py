@@ -174,7 +174,7 @@ def processes_of(folder):
     return found
 
 
-def test_the_cluster_goes_with_who_started_it():
+def test_the_cluster_goes_with_who_started_it(slurm):  # where there can be one
     """A killed pytest leaves none of its daemons behind, nor their jobs."""
     code = "from slurm_support import Cluster\nwith Cluster() as cluster:\n    print(cluster.folder, flush=True)\n    input()"
     starter = subprocess.Popen([sys.executable, "-c", code], cwd=pathlib.Path(__file__).parent, stdin=subprocess.PIPE,
