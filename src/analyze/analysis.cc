@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "analyze/doubt.h"
@@ -23,13 +22,6 @@
 namespace headroom {
 
 namespace {
-
-// At the ends of the recording, whatever was read there belongs to it.
-Window readings_of(const Recording& recording, Window window) {
-  if (window.begin <= recording.meta.start) window.begin = std::numeric_limits<Nanos>::min();
-  if (window.end >= recording.meta.end) window.end = std::numeric_limits<Nanos>::max();
-  return window;
-}
 
 std::vector<MachineGpu> gpus_of(const Recording& recording) {
   std::vector<MachineGpu> gpus;
@@ -79,44 +71,6 @@ std::vector<Tenant> tenants_of(const Recording& recording, const Analysis& analy
   return tenants;
 }
 
-// CPython tells from 3.11 on which part of a line runs.
-bool calls_are_named(const Recording& recording) {
-  const auto threads = recording.all(SourceKind::kPythonThread);
-  return !threads.empty() && std::all_of(threads.begin(), threads.end(), [&](SourceId id) {
-    const auto& attrs = recording.sources[static_cast<std::size_t>(id)].attrs;
-    const auto python = attrs.find("python");
-    const auto parts = python == attrs.end() ? std::vector<std::string_view>{} : split(python->second, '.');
-    return parts.size() > 1 && parts[0] == "3" && parse_number<int>(parts[1]).value_or(0) >= 11;
-  });
-}
-
-// What a counter of 32 bits counted at the fewest: at 8 GB/s it wraps twice in a second (an H200, driver 580).
-std::int64_t counted(std::int64_t before, std::int64_t now) {
-  constexpr std::int64_t kWrap = std::int64_t{1} << 32;
-  if (now >= before) return now - before;
-  return before < kWrap ? now + kWrap - before : 0;
-}
-
-// Bytes that came to the device over PCIe: by GPM's rates where there are any, else by the counter.
-std::optional<std::vector<CopiedBytes>> copied_to(const Track& track, const Window& window) {
-  const Column *total = track.find(Metric::kPcieRx), *rate = track.find(Metric::kPcieRxRate);
-  for (std::size_t row = 0; rate && total && row < track.at.size(); ++row)
-    if (rate->has(row)) total = nullptr;
-  std::optional<std::vector<CopiedBytes>> copied;
-  std::optional<std::size_t> before;
-  for (std::size_t row = 0; row < track.at.size(); ++row) {
-    const Column* column = total ? total : rate;
-    if (!column || !column->has(row)) continue;
-    const auto last = std::exchange(before, row);
-    if (!last || track.at[row] <= window.begin || track.at[*last] >= window.end) continue;
-    const double more = total ? static_cast<double>(counted(total->values[*last], total->values[row]))
-                              : static_cast<double>(rate->values[row]) * seconds(track.at[row] - track.at[*last]);
-    if (!copied) copied.emplace();
-    copied->push_back({track.at[*last], track.at[row], more});
-  }
-  return copied;
-}
-
 // Without any activity while another device works: no context where contexts are known, else no utilisation.
 std::vector<bool> idle_peers(const Analysis& a) {
   std::vector<bool> idle(a.devices.size(), false);
@@ -156,15 +110,6 @@ Nanos last_reading(const Recording& recording) {
   return std::min(last, recording.meta.end);
 }
 
-// It has readings in the window and none of its utilisation; a GPU that was lost is something else.
-bool utilisation_unreported(const Recording& recording, const Analysis& a, std::size_t device) {
-  if (a.ledger.span() == 0 || a.ledger.total(Account::kUnobserved, device) < a.ledger.span()) return false;
-  const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
-  const auto& at = track_of(recording, a.devices[device].source).at;
-  const bool any = std::any_of(at.begin(), at.end(), [&](Nanos reading) { return a.window.holds(reading); });
-  return any && (!util || (util->samples == 0 && util->absent != Absent::kDeviceLost));
-}
-
 // From the driver's events, and of a log from the cells that say it.
 std::vector<LostDevice> lost_devices(const Recording& recording, const Analysis& a) {
   std::vector<LostDevice> lost;
@@ -186,16 +131,6 @@ std::vector<LostDevice> lost_devices(const Recording& recording, const Analysis&
     if (since < rows && a.window.holds(track.at[since])) lost.push_back({track.at[since], time.source, "GPU is lost"});
   }
   return lost;
-}
-
-// The share of kernels and the mean utilisation are of the same readings: a report says one number for both.
-void say_as_the_ledger(Analysis& a) {
-  for (DeviceStats& stats : a.stats) {
-    const Nanos observed = a.ledger.span() - a.ledger.total(Account::kUnobserved, stats.device);
-    for (MetricStats& metric : stats.metrics)
-      if (metric.metric == Metric::kGpuUtil && metric.samples > 0 && observed > 0)
-        metric.mean = static_cast<double>(a.ledger.busy(stats.device)) / static_cast<double>(observed);
-  }
 }
 
 // Leaves the attempts that had a device, or could have had one, in the window.
@@ -249,9 +184,7 @@ double Analysis::share(Nanos ns) const {
 }
 
 const MetricStats* Analysis::stats_of(std::size_t device, Metric metric) const {
-  const auto& all = stats[device].metrics;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.metric == metric; });
-  return found == all.end() ? nullptr : &*found;
+  return gpus[device].stats.find(metric);
 }
 
 std::string Analysis::device_name(std::size_t device) const {
@@ -333,51 +266,6 @@ void leave_out_unused(const Recording& recording, RecordingMeta& meta) {
   }
 }
 
-// The readings of the second half in four parts, each of which grows by a quarter of their mean growth at least, and
-// the last by half of it: else it has just begun, or come to its end.
-double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
-  constexpr Nanos kParts = 4;
-  const Nanos half = window.begin + window.length() / 2, part = window.length() / 2 / kParts;
-  if (part <= 0) return 0;
-  std::vector<MemoryEnd> ends;  // of the first half, and of each part
-  for (const MemoryEnd& one : readings) {
-    const auto number = static_cast<std::size_t>(one.at <= half ? 0 : 1 + std::min(kParts - 1, (one.at - half) / part));
-    if (number > ends.size()) return 0;  // a part without a reading
-    if (number == ends.size())
-      ends.push_back(one);
-    else
-      ends[number] = one;
-  }
-  if (ends.size() <= kParts) return 0;
-  const double grown = ends.back().used - ends.front().used;
-  for (std::size_t i = 1; i < ends.size(); ++i) {
-    const double more = ends[i].used - ends[i - 1].used,
-                 least = grown / (i + 1 < ends.size() ? 4 * kParts : 2 * kParts);
-    if (more <= 0 || more < least) return 0;
-  }
-  return grown / seconds(ends.back().at - ends.front().at);
-}
-
-// The last reading of a device's memory before the end of the job, which may have given it back by the next.
-std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime& time, const Window& window) {
-  const Track& track = track_of(recording, time.source);
-  const Column* used = track.find(Metric::kMemoryUsed);
-  if (!used) return std::nullopt;
-  const auto total = static_cast<double>(std::max<std::int64_t>(0, time.device.memory_total_bytes.value_or(0)));
-  std::optional<MemoryEnd> last;
-  std::vector<MemoryEnd> readings;  // of the window
-  for (std::size_t row = 0; row < track.at.size() && track.at[row] <= recording.meta.end; ++row) {
-    if (!used->has(row)) continue;
-    MemoryEnd now{track.at[row], static_cast<double>(used->values[row]), total, 0};
-    if (last && now.used > last->used && now.at > last->at)
-      now.grown = (now.used - last->used) / seconds(now.at - last->at);
-    last = now;
-    if (now.at >= window.begin) readings.push_back(now);
-  }
-  if (last) last->pace = pace_of(readings, window);
-  return last;
-}
-
 void add_line(std::optional<SaidOutOfMemory>& said, Nanos at, std::string_view words) {
   if (!said) said = SaidOutOfMemory{.first = at};
   said->last = at;
@@ -401,85 +289,22 @@ void take_notes(const Recording& recording, Analysis& a) {
   }
 }
 
-// Of the places that stacks name those at which code of a family ran, by most of their looks.
-std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
-  std::map<std::string, std::map<stacks::Family, double>> looks_at;
-  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind)
-    if (stacks.count[kind] > 0) looks_at[stacks.kinds[kind].where][stacks.kinds[kind].family] += stacks.count[kind];
-  std::map<std::string, stacks::Family> families;
-  for (const auto& [place, counts] : looks_at) {
-    const auto most = std::max_element(counts.begin(), counts.end(),
-                                       [](const auto& x, const auto& y) { return x.second < y.second; });
-    if (most->first != stacks::Family::kNone) families[place] = most->first;
-  }
-  return families;
+// What is in the recording; of one that goes on, up to its last reading.
+Window clipped(Window window, const Recording& recording) {
+  window.end = std::clamp(window.end, recording.meta.start, std::max(recording.meta.start, recording.meta.end));
+  if (goes_on(recording.meta)) window.end = std::min(window.end, last_reading(recording));
+  window.begin = std::clamp(window.begin, recording.meta.start, window.end);
+  return window;
 }
 
-// Looks at waits for kernels do not count: the device works then.
-std::map<std::string, double> plain_shares(const StackView& stacks) {
-  std::map<std::string, std::pair<double, double>> looks_at;  // that are plain; all
-  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind) {
-    const stacks::StackKind& one = stacks.kinds[kind];
-    if (one.busy == stacks::Busy::kWaitsForKernels) continue;
-    auto& [plain, all] = looks_at[one.where];
-    all += stacks.count[kind];
-    if (one.plain) plain += stacks.count[kind];
-  }
-  std::map<std::string, double> shares;
-  for (const auto& [place, looks] : looks_at)
-    if (looks.first > 0) shares[place] = looks.first / looks.second;
-  return shares;
-}
-
-// The places at which stacks are so, and hardly ever otherwise. A function that launches kernels, too, is seen at these
-// as well: looks at those do not count.
-std::set<std::string> places_of(const StackView& stacks, bool (*is_so)(const stacks::StackKind&)) {
-  constexpr double kHardlyElse = 0.9;
-  std::map<std::string, std::pair<double, double>> looks_at;  // that are so; all
-  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind) {
-    const stacks::StackKind& one = stacks.kinds[kind];
-    if (one.busy == stacks::Busy::kWaitsForKernels || one.busy == stacks::Busy::kLaunches) continue;
-    auto& [so, all] = looks_at[one.where];
-    all += stacks.count[kind];
-    if (is_so(one)) so += stacks.count[kind];
-  }
-  std::set<std::string> places;
-  for (const auto& [place, looks] : looks_at)
-    if (looks.first > 0 && looks.first >= kHardlyElse * looks.second) places.insert(place);
-  return places;
-}
-
-}  // namespace
-
-Analysis analyze(const Recording& recording, Window window, const Thresholds& limits, const Told& told) {
-  Analysis a;
-  a.told = told;
-  a.meta = recording.meta;
-  leave_out_unsaid(recording, a.meta);
-  leave_out_unused(recording, a.meta);
-  a.limits = limits;
-  a.window.end = std::clamp(window.end, recording.meta.start, std::max(recording.meta.start, recording.meta.end));
-  a.goes_on = goes_on(recording.meta);
-  if (a.goes_on) a.window.end = std::min(a.window.end, last_reading(recording));
-  a.window.begin = std::clamp(window.begin, recording.meta.start, a.window.end);
-  a.losses = losses_of(recording, a.window);
-  a.job = job_view(recording, limits);
-  const stacks::Families families(told.families);
-  StackView stacks = stack_view(recording, families);
-  a.peer_waits = peer_waits(stacks, a.job, limits);
-  for_peers(a.peer_waits, stacks);
-  a.families = families_of(stacks);
-  a.plain_shares = plain_shares(stacks);
-  a.precision = stacks::precision_seen(recording.texts);
-  for (const stacks::StackKind& kind : stacks.kinds)
-    if (kind.for_child) a.child_waits.insert(kind.where);
-  a.process_waits = places_of(stacks, [](const stacks::StackKind& kind) { return kind.of_processes && kind.waits; });
-  a.idle_loops = places_of(stacks, [](const stacks::StackKind& kind) { return kind.in_loop; });
-  a.feeding = places_of(stacks, [](const stacks::StackKind& kind) { return kind.feeds_main; });
-  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, families, limits));
+// Where the time of the devices went in the window, with its phases; the places of its slices.
+std::vector<std::string> account_for_devices(const Recording& recording, const StackView& stacks, Analysis& a) {
+  const stacks::Families families(a.told.families);
+  DeviceTimes times =
+      device_times(recording, a.job, a.limits, evidence_of(recording, a.job, stacks, families, a.limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);
-  place_at_edges(recording, named, limits, a.devices);
+  place_at_edges(recording, named, a.limits, a.devices);
   mark_phases(named, a.devices);
   keep_window(a.job.batch, a.job.uses, a.window);
   a.attempts_of_task.resize(a.job.batch.tasks.size());
@@ -489,56 +314,72 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.doubtful = doubtful_time(recording, a.devices);
   lower_confidence(a.devices, a.doubtful);
   for (DeviceTime& time : a.devices) clip(time.slices, a.window.begin, a.window.end);
-  a.phases = find_phases(recording, a.devices, limits);
-  a.worker_looks = worker_looks(stacks, a.job, a.devices);
-  a.calls_named = calls_are_named(recording);
-  a.kernel_waits = kernel_waits(stacks, a.job, a.devices);
-  a.idle_shares = idle_shares(stacks, a.job, a.devices, times.places);
-  a.thread_waits = thread_waits_at_end(stacks, a.job, a.devices);
-  a.long_stays = long_stays(stacks, a.job, a.devices, limits.time(Threshold::kLongPause));
-  a.other_threads = thread_code(stacks, a.job, a.devices);
-  const auto left_out = [](const Loss& loss) { return loss.what == info(LossKind::kStackLeftOut).name; };
-  a.one_python_thread_each =
-      one_python_thread_each(stacks, a.job) && std::none_of(recording.losses.begin(), recording.losses.end(), left_out);
+  a.phases = find_phases(recording, a.devices, a.limits);
   a.pauses = pauses_of(a.phases);
-  describe_phases(recording, named, a.devices, limits, a.phases);
+  describe_phases(recording, named, a.devices, a.limits, a.phases);
   a.pauses.resize(a.phases.size(), false);
   // A log that names its phases tells more than the levels of their readings.
   if (std::any_of(named.tracks.begin(), named.tracks.end(), [](const auto& track) { return track.via == "table"; }))
     a.pauses.assign(a.phases.size(), false);
-  if (!a.job.batch.present) a.work = step_counts(recording).work(a.window);  // its tasks count each for itself
-  if (!a.job.batch.present) a.ranks = rank_paces(recording, a.window, limits);
-  a.said = said_of(recording, a.window);
-  a.ledger = ledger(a.devices, a.window.begin, a.window.end);
-  a.ledger.tasks = a.job.batch.tasks;
-  const auto lines_of = [&](LinesOf accounts) {
-    return lines_of_places(stacks, a.job, a.devices, times.places, accounts);
-  };
-  a.ledger.lines = lines_of(LinesOf::kOthers);
-  a.ledger.lines_of_startup = lines_of(LinesOf::kStartup);
-  a.ledger.lines_of_sync = lines_of(LinesOf::kSync);
-  a.ledger.places = std::move(times.places);
-  const Window readings = readings_of(recording, a.window);
+  return std::move(times.places);
+}
+
+Ledger ledger_of(const StackView& stacks, const Analysis& a, std::vector<std::string> places) {
+  Ledger made = ledger(a.devices, a.window.begin, a.window.end);
+  made.tasks = a.job.batch.tasks;
+  const auto lines_of = [&](LinesOf accounts) { return lines_of_places(stacks, a.job, a.devices, places, accounts); };
+  made.lines = lines_of(LinesOf::kOthers);
+  made.lines_of_startup = lines_of(LinesOf::kStartup);
+  made.lines_of_sync = lines_of(LinesOf::kSync);
+  made.places = std::move(places);
+  return made;
+}
+
+// What a GPU did, seen beside what the others did meanwhile.
+void look_beside_each_other(const Recording& recording, Analysis& a) {
+  const std::vector<bool> idle_peer = idle_peers(a);
+  std::vector<const Track*> at_work;
   std::vector<std::vector<Stall>> stalls;
-  for (std::size_t i = 0; i < a.devices.size(); ++i) {
-    const Track& track = track_of(recording, a.devices[i].source);
-    a.stats.push_back({i, device_stats(recording, a.devices[i].source, readings, limits)});
-    a.clocks.push_back(
-        clock_limits(track, a.devices[i].slices, readings, limits, a.devices[i].device.sm_clock_max_mhz));
-    a.held.push_back(held_memory(track, readings, recording.meta.interval));
-    stalls.push_back(find_stalls(track, readings, limits));
-    a.stalls.push_back(lasting_stall(stalls.back(), a.devices[i].slices, limits));
-    a.quiet_ends.push_back(find_quiet_end(track, a.devices[i].slices, readings, limits));
-    a.job_gaps.push_back(find_job_gaps(track, readings, limits));
-    a.unreported.push_back(utilisation_unreported(recording, a, i));
-    a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
-    a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i], a.window)
-                                                               : std::nullopt);
-    a.copied.push_back(copied_to(track, a.window));
-    a.links.push_back(link_under_load(track, a.devices[i].device, readings, limits));
-    a.profiles.push_back(device_profile(recording, a.devices[i].source, a.window.begin, a.window.end));
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    GpuAnalysis& gpu = a.gpus[device];
+    gpu.idle_peer = idle_peer[device];
+    gpu.of_others = gpu.idle_peer && a.job.has_contexts &&
+                    static_cast<double>(a.ledger.total(Account::kForeign, device)) >
+                        a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
+    if (!gpu.idle_peer) at_work.push_back(&track_of(recording, a.devices[device].source));
+    stalls.push_back(gpu.stalls);
   }
-  say_as_the_ledger(a);
+  a.common_lows = common_lows(at_work, readings_of(recording, a.window), recording.meta.interval);
+  if (!a.job.batch.present) a.waits_in_kernels = waits_in_kernels(stalls, a.devices, idle_peer, a.limits);
+}
+
+}  // namespace
+
+Analysis analyze(const Recording& recording, Window window, const Thresholds& limits, const Told& told) {
+  Analysis a;
+  a.told = told;
+  a.limits = limits;
+  a.meta = recording.meta;
+  leave_out_unsaid(recording, a.meta);
+  leave_out_unused(recording, a.meta);
+  a.goes_on = goes_on(recording.meta);
+  a.window = clipped(window, recording);
+  a.losses = losses_of(recording, a.window);
+  a.job = job_view(recording, limits);
+  StackView stacks = stack_view(recording, stacks::Families(told.families));
+  a.peer_waits = peer_waits(stacks, a.job, limits);
+  for_peers(a.peer_waits, stacks);
+  std::vector<std::string> places = account_for_devices(recording, stacks, a);
+  a.code = code_seen(recording, stacks, a.job, a.devices, places, limits);
+  if (!a.job.batch.present) {  // its tasks count each for itself
+    a.work = step_counts(recording).work(a.window);
+    a.ranks = rank_paces(recording, a.window, limits);
+  }
+  a.said = said_of(recording, a.window);
+  a.ledger = ledger_of(stacks, a, std::move(places));
+  for (std::size_t i = 0; i < a.devices.size(); ++i)
+    a.gpus.push_back(gpu_analysis(recording, i, a.devices[i], a.ledger, a.window, limits));
+  look_beside_each_other(recording, a);
   take_notes(recording, a);
   const double tail = limits[Threshold::kProgressTail] * static_cast<double>(a.window.length());
   a.late_from = a.window.end - static_cast<Nanos>(tail);
@@ -550,16 +391,6 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   for (const RecordedProcess& process : a.processes)
     if (const auto at = last_seen(a.job, stacks, process.source)) a.last_seen[process.source] = *at;
   a.tenants = tenants_of(recording, a);
-  a.idle_peer = idle_peers(a);
-  std::vector<const Track*> at_work;
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (!a.idle_peer[device]) at_work.push_back(&track_of(recording, a.devices[device].source));
-  a.common_lows = common_lows(at_work, readings, recording.meta.interval);
-  if (!a.job.batch.present) a.waits_in_kernels = waits_in_kernels(stalls, a.devices, a.idle_peer, limits);
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    a.of_others.push_back(a.idle_peer[device] && a.job.has_contexts &&
-                          static_cast<double>(a.ledger.total(Account::kForeign, device)) >
-                              a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span()));
   a.lost = lost_devices(recording, a);
   return a;
 }

@@ -7,24 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "analyze/clocks.h"
+#include "analyze/code_seen.h"
 #include "analyze/common_lows.h"
-#include "analyze/gpu_works.h"
-#include "analyze/held_memory.h"
+#include "analyze/gpu_analysis.h"
 #include "analyze/host_summary.h"
 #include "analyze/job.h"
 #include "analyze/ledger.h"
-#include "analyze/link.h"
 #include "analyze/peer_waits.h"
 #include "analyze/rank_paces.h"
-#include "analyze/regimes.h"
-#include "analyze/stats.h"
-#include "analyze/worker_code.h"
 #include "model/explanation.h"
 #include "model/finding.h"
 #include "model/thresholds.h"
 #include "stacks/families.h"
-#include "stacks/precision.h"
 
 // From a recording and a window of its time to one value, which is all that the diagnosis looks at. Everything in it is
 // of that window: two lines of a report cannot be of different times.
@@ -57,29 +51,10 @@ struct Told {
   SourceText source_text;
 };
 
-// Over PCIe to a device, between two readings.
-struct CopiedBytes {
-  Nanos begin = 0, end = 0;
-  double bytes = 0;
-};
-
 struct LostDevice {
   Nanos at = 0;
   SourceId source = kNoSource;  // kNoSource: a log did not say which
   std::string word;             // the driver's
-};
-
-// Device memory at the end of a job.
-struct MemoryEnd {
-  Nanos at = 0;                // of the last reading while the job ran
-  double used = 0, total = 0;  // total 0: not known
-  double grown = 0;            // from the reading before: bytes per second, if it grew
-  double pace = 0;  // bytes per second in the second half of the time, if it grew in each quarter of that; else 0
-
-  // Until it is full at this pace; nothing where it grows at none.
-  [[nodiscard]] std::optional<double> full_in_seconds() const {
-    return pace > 0 && total > 0 ? std::optional(std::max(0.0, total - used) / pace) : std::nullopt;
-  }
 };
 
 // Lines of the job's output that say that a GPU's memory did not suffice.
@@ -100,30 +75,17 @@ struct Analysis {
   JobView job;                      // uses and attempts: those of the window
   std::vector<DeviceTime> devices;  // the budget's, in order of index; their slices end with the window
   Ledger ledger;
-  std::vector<DeviceStats> stats;                   // by position in `devices`
-  std::vector<Phase> phases;                        // those found in the utilisation, then those with a name
-  std::vector<bool> pauses;                         // by position in `phases`: any but the busiest of its device
-  std::vector<ClockLimits> clocks;                  // by position in `devices`
-  std::vector<std::optional<Stall>> stalls;         // by position in `devices`
-  WaitsInKernels waits_in_kernels;                  // none in a batch
-  std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
-  std::vector<std::vector<JobGap>> job_gaps;        // between two uses, by position in `devices`
-  std::vector<std::optional<std::vector<CopiedBytes>>> copied;  // by position in `devices`; absent if not counted
-  std::vector<std::optional<PcieLink>> links;                   // by position in `devices`; absent if hardly looked at
-  std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
+  std::vector<GpuAnalysis> gpus;    // by position in `devices`
+  std::vector<Phase> phases;        // those found in the utilisation, then those with a name
+  std::vector<bool> pauses;         // by position in `phases`: any but the busiest of its device
+  WaitsInKernels waits_in_kernels;  // none in a batch
   std::optional<SaidOutOfMemory> out_of_memory;
   std::optional<int> returned;  // by the job, with which it ended; nothing where a signal ended it, or nobody says
   std::string exception;        // that its output ended with, where it was read
   std::string no_nvtx;          // why NVTX ranges were not recorded though wanted
-  std::vector<std::optional<DeviceProfile>> profiles;  // by position in `devices`; absent: no profiler looked
-  std::vector<RankPace> ranks;                         // the slowest first; empty: fewer than three count steps
-  std::vector<bool> idle_peer;                         // by position in `devices`: it did nothing while another worked
-  std::vector<bool> of_others;   // of those: kernels of other programs ran there, and no process of the job ever was
-  std::vector<bool> unreported;  // by position in `devices`: it has readings, and never one of its utilisation
-  std::vector<std::optional<HeldMemory>> held;  // by position in `devices`
-  std::optional<CommonLows> common_lows;        // of the devices that worked
-  std::vector<Nanos> busy_error;                // by position in `devices`: its busy time may be so much less or more
-  std::vector<MachineGpu> machine;              // in order of index
+  std::vector<RankPace> ranks;  // the slowest first; empty: fewer than three count steps
+  std::optional<CommonLows> common_lows;  // of the devices that worked
+  std::vector<MachineGpu> machine;        // in order of index
   std::vector<RecordedProcess> processes;
   // Of a process the last row or Python stack, where there is one: when it was found gone it may have been so since
   // then.
@@ -131,22 +93,8 @@ struct Analysis {
   std::vector<Tenant> tenants;
   std::optional<Work> work;
   Said said;
-  WorkerLooks worker_looks;
-  std::vector<ThreadCode> other_threads;
-  bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at
-  bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own
-  CodeShare kernel_waits;
-  std::map<std::string, double> idle_shares;  // by place
-  std::set<std::string> long_stays;           // places where the processes on the GPUs stay for a long pause at a time
   std::vector<PeerWait> peer_waits;
-  stacks::PrecisionSeen precision;                 // of all stacks
-  std::map<std::string, stacks::Family> families;  // of the places that stacks name, where a rule knows them
-  std::map<std::string, double> plain_shares;      // of the looks at a place: those that are StackKind::plain
-  std::set<std::string> process_waits;             // where stacks wait for other processes, and hardly ever do else
-  std::set<std::string> idle_loops;    // where an event loop of asyncio waits, and stacks hardly ever do else
-  std::set<std::string> feeding;       // where threads make what the main one waits for, and which hardly else run
-  std::set<std::string> thread_waits;  // where main threads waited for another one after their last kernels
-  std::set<std::string> child_waits;   // where stacks wait for the end of a process that theirs has started
+  CodeSeen code;
   HostSummary host;
   Nanos late_from = 0;  // the last part of the window, in which something should still move
   std::vector<LostDevice> lost;

@@ -14,14 +14,14 @@ namespace headroom {
 
 namespace {
 
-struct Told {
+struct ToldUnits {
   Nanos at = 0;
   events::Progress said;
 };
 
 // By one source.
 struct Telling {
-  std::vector<Told> epochs, steps;  // in order of time, of the training that is under way
+  std::vector<ToldUnits> epochs, steps;  // in order of time, of the training that is under way
   SourceId source = kNoSource;
   bool several = false;  // trainings tell here, side by side: no two words are of one
 };
@@ -64,7 +64,7 @@ std::optional<Telling> telling_of(const Recording& recording, Nanos at) {
     if (event.source < 0 || static_cast<std::size_t>(event.source) >= recording.tracks.size()) continue;
     Telling& telling = all[event.source];
     telling.source = event.source;
-    std::vector<Told>& told = of_epochs ? telling.epochs : telling.steps;
+    std::vector<ToldUnits>& told = of_epochs ? telling.epochs : telling.steps;
     // Epochs that begin again are another training; steps that do so are those of the next epoch. Epochs that go back
     // and do not begin again are told by several.
     const bool goes_on = told.empty() || goes_on_from(told.back().said, *said);
@@ -142,7 +142,7 @@ class Steps {
 
 // Epochs from the last word on them to the end of the last one. Numbers that were not seen to begin at 1 may begin at
 // 0, and then the whole may be their count or the last of them.
-std::pair<std::int64_t, std::int64_t> epochs_left(const std::vector<Told>& epochs) {
+std::pair<std::int64_t, std::int64_t> epochs_left(const std::vector<ToldUnits>& epochs) {
   const events::Progress& last = epochs.back().said;
   const std::int64_t others = last.of - last.number;
   if (last.state == "counted") return {others, others};
@@ -152,7 +152,7 @@ std::pair<std::int64_t, std::int64_t> epochs_left(const std::vector<Told>& epoch
   return {from_one ? high : std::max(own, high - 1), high};
 }
 
-std::optional<Lengths> epoch_lengths(const std::vector<Told>& epochs) {
+std::optional<Lengths> epoch_lengths(const std::vector<ToldUnits>& epochs) {
   constexpr std::size_t kLast = 20;
   std::vector<double> lengths;
   for (std::size_t i = 1; i < epochs.size(); ++i) {
@@ -164,7 +164,7 @@ std::optional<Lengths> epoch_lengths(const std::vector<Told>& epochs) {
 }
 
 // By whole epochs.
-std::optional<Progress::Left> left_by_epochs(const std::vector<Told>& epochs, const Lengths& one, const Steps& steps,
+std::optional<Progress::Left> left_by_epochs(const std::vector<ToldUnits>& epochs, const Lengths& one, const Steps& steps,
                                              Nanos at) {
   constexpr double kTooLong = 3;
   const auto [fewest, most] = epochs_left(epochs);
@@ -185,7 +185,7 @@ std::optional<Progress::Left> left_by_epochs(const std::vector<Told>& epochs, co
 }
 
 // Before an epoch has ended.
-std::optional<Progress::Left> left_by_steps(const std::vector<Told>& epochs, const Steps& steps) {
+std::optional<Progress::Left> left_by_steps(const std::vector<ToldUnits>& epochs, const Steps& steps) {
   if (!steps.told() || steps.left() <= 0) return std::nullopt;
   const auto pace = steps.pace();
   if (!pace) return std::nullopt;

@@ -21,8 +21,6 @@ namespace headroom::cli {
 
 namespace {
 
-constexpr std::string_view kOfTaskFile = "task_file.";
-
 // The task file of a recorded `headroom batch FILE.toml`.
 Result<std::string> task_file_of(const Plan& plan) {
   for (const std::string& word : plan.command) {
@@ -117,13 +115,10 @@ Result<void> set_in_task_file(const std::string& path, const std::string& key, c
 Result<void> apply_plan(const Plan& plan, bool yes) {
   bool any = false;
   for (const Option& option : plan.options) {
-    if (!option.setting || !option.setting->starts_with(kOfTaskFile)) continue;
-    const std::string setting = option.setting->substr(kOfTaskFile.size());
-    const auto equals = setting.find('=');
-    if (equals == std::string::npos) continue;
+    if (!option.task_file) continue;
     any = true;
     HR_TRY(const std::string path, task_file_of(plan));
-    HR_TRYV(set_in_task_file(path, setting.substr(0, equals), setting.substr(equals + 1), yes));
+    HR_TRYV(set_in_task_file(path, option.task_file->first, option.task_file->second, yes));
   }
   if (!any) print("Nothing here is Headroom's to change: the options are edits of your own code or command.\n");
   return {};

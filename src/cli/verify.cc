@@ -42,7 +42,7 @@ Result<std::string> plan_text(const std::string& path) {
   return text;
 }
 
-Result<compare::PlanFile> plan_of(const std::string& path, const std::string& text) {
+Result<Plan> plan_of(const std::string& path, const std::string& text) {
   auto plan = compare::read_plan(text);
   if (!plan) return tl::unexpected(within(path, plan.error()));
   return plan;
@@ -71,8 +71,7 @@ Result<int> verify_of_a_study(const VerifyOptions& options, const DocumentFile& 
   return verify_study(proof);
 }
 
-Result<compare::Side> side_before(const VerifyOptions& options, const compare::PlanFile& plan,
-                                  const ImportOptions& import) {
+Result<compare::Side> side_before(const VerifyOptions& options, const Plan& plan, const ImportOptions& import) {
   const std::string what = options.before.empty() ? plan.recording : options.before;
   if (what.empty())
     return fail(Errc::kInvalidInput, fmt::format("{} does not say which recording it was made from", options.plan),
@@ -116,7 +115,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
   HR_TRY(std::string text, plan_text(options.plan));
   if (compare::is_study_plan(text)) return verify_of_a_study(options, file, requirements, std::move(text));
   HR_TRYV(not_of_a_study(options));
-  HR_TRY(const compare::PlanFile plan, plan_of(options.plan, text));
+  HR_TRY(const Plan plan, plan_of(options.plan, text));
   HR_TRY(const auto applied, compare::applied_options(plan, options.applied));
   HR_TRY(const compare::Side before, side_before(options, plan, import));
   HR_TRY(const compare::Side after, side_of(options.recording, {}, import));

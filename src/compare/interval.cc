@@ -2,11 +2,11 @@
 #include "compare/interval.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "base/distributions.h"
 #include "base/random.h"
 
 namespace headroom::compare {
@@ -29,7 +29,7 @@ double expansion(std::size_t n) {
   constexpr double kMargin = 1.05;
   if (n < 2) return kMargin;
   const auto count = static_cast<double>(n);
-  return kMargin * student_t(n - 1) / kNormal * std::sqrt(count / (count - 1));
+  return kMargin * student_t(static_cast<std::int64_t>(n) - 1, 0.05) / kNormal * std::sqrt(count / (count - 1));
 }
 
 double drawn_mean(std::span<const double> values, Random& random) {
@@ -115,17 +115,6 @@ class Blocks {
 };
 
 }  // namespace
-
-double student_t(std::size_t degrees_of_freedom) {
-  constexpr std::array kExact{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  if (degrees_of_freedom == 0) return kExact[0];
-  if (degrees_of_freedom <= kExact.size()) return kExact[degrees_of_freedom - 1];
-  // Three terms of the expansion in 1/n; right to 0.001 from here on.
-  const auto n = static_cast<double>(degrees_of_freedom);
-  const double z = kNormal, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
-  return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
-         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
-}
 
 Ratio ratio_of_pairs(std::span<const double> log_ratios, Runs runs, std::uint64_t seed) {
   Random random(seed);

@@ -50,7 +50,4 @@ struct Outside {
 // Of the times of two batches, one of each: nothing but kBatchToBatch says how sure that is.
 [[nodiscard]] Ratio ratio_of_batches(double a_seconds, double b_seconds);
 
-// Student's t for 95 %, two-sided.
-[[nodiscard]] double student_t(std::size_t degrees_of_freedom);
-
 }  // namespace headroom::compare

@@ -137,12 +137,5 @@ TEST(Interval, WhatIsOutsideOfTheStepsCountsInAWholeRun) {
   EXPECT_NEAR(ratio_of_rates(a, b, 1, {4, 4}).ratio.value, 6.0 / 8.0, 1e-12);  // start-up of 4 s stays
 }
 
-TEST(Interval, StudentsT) {
-  EXPECT_DOUBLE_EQ(student_t(4), 2.776);
-  EXPECT_NEAR(student_t(11), 2.201, 0.001);
-  EXPECT_NEAR(student_t(30), 2.042, 0.001);
-  EXPECT_NEAR(student_t(1'000'000), 1.960, 0.001);
-}
-
 }  // namespace
 }  // namespace headroom::compare

@@ -39,11 +39,11 @@ std::optional<Cause> cause_of(const std::string& id) {
 }
 
 // Factors of time: {"gain": {"low": 1.1, "high": 1.4}}.
-Result<std::pair<double, double>> gain_of(const PlanJson& object, const std::string& of) {
+Result<Gain> gain_of(const PlanJson& object, const std::string& of) {
   const auto gain = object.find("gain");
   if (gain != object.end() && gain->is_object()) {
     const auto low = number_of(*gain, "low"), high = number_of(*gain, "high");
-    if (low && high && *low > 0 && *high >= *low) return std::pair(*low, *high);
+    if (low && high && *low > 0 && *high >= *low) return Gain{.low = *low, .high = *high};
   }
   return fail(Errc::kInvalidInput, fmt::format("the gain of {} is no interval of factors", of),
               "write the plan again: headroom plan REC --json > plan.json");
@@ -60,24 +60,32 @@ std::optional<std::pair<double, double>> batch_of(std::string_view setting) {
   return std::pair(*from, *to);
 }
 
-Result<PlannedOption> option_of(const PlanJson& json, std::size_t number) {
-  PlannedOption option;
+Safety safety_of(const std::string& name) {
+  for (const SafetyInfo& safety : kSafeties)
+    if (safety.name == name) return safety.id;
+  return Safety::kSafe;
+}
+
+Result<Option> option_of(const PlanJson& json, std::size_t number) {
+  Option option;
   if (json.is_object()) option.id = word_of(json, "id");
   if (option.id.empty())
     return fail(Errc::kInvalidInput, fmt::format("option {} has no id", number),
                 "write the plan again: headroom plan REC --json > plan.json");
-  if (const auto gain = json.find("gain"); gain != json.end() && !gain->is_null()) {
+  const auto gain = json.find("gain");
+  option.promises = gain != json.end() && !gain->is_null();
+  if (option.promises) {
     HR_TRY(option.gain, gain_of(json, "option " + option.id));
   }
-  option.title = word_of(json, "title"), option.safety = word_of(json, "safety");
+  option.title = word_of(json, "title"), option.safety = safety_of(word_of(json, "safety"));
   option.cause = cause_of(word_of(json, "cause"));
-  option.batch = batch_of(word_of(json, "setting"));
+  option.batch_sizes = batch_of(word_of(json, "setting"));
   return option;
 }
 
 }  // namespace
 
-Result<PlanFile> read_plan(std::string_view text) {
+Result<Plan> read_plan(std::string_view text) {
   const PlanJson json = parse_json<PlanJson>(text);
   const std::string schema = json.is_object() ? word_of(json, "schema") : "";
   if (!schema.starts_with("headroom.plan/"))
@@ -86,24 +94,24 @@ Result<PlanFile> read_plan(std::string_view text) {
   if (schema != "headroom.plan/1")
     return fail(Errc::kUnsupported, fmt::format("it is of a newer version ({})", schema),
                 "use that version of headroom");
-  PlanFile plan;
+  Plan plan;
   plan.recording = word_of(json, "recording");
   if (const auto recording = json.find("recording"); recording != json.end() && recording->is_object())
     plan.recording = word_of(*recording, "path");
   std::size_t number = 0;
   for (const PlanJson& option : list_of(json, "options")) {
-    HR_TRY(PlannedOption planned, option_of(option, ++number));
+    HR_TRY(Option planned, option_of(option, ++number));
     plan.options.push_back(std::move(planned));
   }
   for (const PlanJson& together : list_of(json, "after")) {
     if (!together.is_object()) continue;
-    PlannedTogether planned;
+    OptionsTogether planned;
     for (const PlanJson& id : list_of(together, "options"))
-      if (id.is_string()) planned.ids.push_back(id.get<std::string>());
-    const auto gain = gain_of(together, "a combination");
+      if (id.is_string()) planned.options.push_back(id.get<std::string>());
+    auto gain = gain_of(together, "a combination");
     if (!gain) continue;  // it is only needed where it was applied
-    planned.low = gain->first, planned.high = gain->second;
-    std::sort(planned.ids.begin(), planned.ids.end());
+    planned.gain = std::move(*gain);
+    std::sort(planned.options.begin(), planned.options.end());
     plan.after.push_back(std::move(planned));
   }
   return plan;

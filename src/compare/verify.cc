@@ -15,38 +15,38 @@ namespace headroom::compare {
 
 namespace {
 
-const PlannedOption* find_option(const PlanFile& plan, const std::string& id) {
+const Option* find_option(const Plan& plan, const std::string& id) {
   const auto found = std::find_if(plan.options.begin(), plan.options.end(), [&](const auto& o) { return o.id == id; });
   return found == plan.options.end() ? nullptr : &*found;
 }
 
-std::string ids_of(const PlanFile& plan) {
+std::string ids_of(const Plan& plan) {
   std::vector<std::string> ids;
-  for (const PlannedOption& option : plan.options)
-    if (option.gain) ids.push_back(option.id);
+  for (const Option& option : plan.options)
+    if (option.promises) ids.push_back(option.id);
   return join(ids, ", ");
 }
 
 // "1 (start_loader_workers), 3 (local_data)", by their places in the plan.
-std::string numbered(const PlanFile& plan) {
+std::string numbered(const Plan& plan) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < plan.options.size(); ++i)
-    if (plan.options[i].gain) names.push_back(fmt::format("{} ({})", i + 1, plan.options[i].id));
+    if (plan.options[i].promises) names.push_back(fmt::format("{} ({})", i + 1, plan.options[i].id));
   return join(names, ", ");
 }
 
-VerifiedOption predicted(const PlanFile& plan, std::vector<std::string> applied) {
+VerifiedOption predicted(const Plan& plan, std::vector<std::string> applied) {
   VerifiedOption option{.ids = applied};
   if (applied.size() == 1) {
-    if (const PlannedOption* planned = find_option(plan, applied[0])) {
+    if (const Option* planned = find_option(plan, applied[0])) {
       option.cause = planned->cause;
-      if (planned->gain) option.low = planned->gain->first, option.high = planned->gain->second;
+      if (planned->promises) option.low = planned->gain.low, option.high = planned->gain.high;
     }
     return option;
   }
   std::sort(applied.begin(), applied.end());
-  for (const PlannedTogether& together : plan.after)
-    if (together.ids == applied) option.low = together.low, option.high = together.high;
+  for (const OptionsTogether& together : plan.after)
+    if (together.options == applied) option.low = together.gain.low, option.high = together.gain.high;
   return option;
 }
 
@@ -82,10 +82,10 @@ Comparison compared(const Side& before, const Side& after, CompareRequest reques
 }
 
 // What the options were to end is no reason against comparing the state before with that after.
-std::vector<CompareReason> mended_by(const PlanFile& plan, const std::vector<std::string>& applied) {
+std::vector<CompareReason> mended_by(const Plan& plan, const std::vector<std::string>& applied) {
   std::vector<CompareReason> mended;
   for (const std::string& id : applied) {
-    const PlannedOption* option = find_option(plan, id);
+    const Option* option = find_option(plan, id);
     if (option == nullptr || !option->cause) continue;
     if (*option->cause == Cause::kForeignTenant) mended.push_back(CompareReason::kOtherTenants);
     if (*option->cause == Cause::kThrottling) mended.push_back(CompareReason::kThrottled);
@@ -94,23 +94,23 @@ std::vector<CompareReason> mended_by(const PlanFile& plan, const std::vector<std
 }
 
 // A step holds another number of samples after these.
-bool changes_steps(const PlanFile& plan, const std::vector<std::string>& applied) {
+bool changes_steps(const Plan& plan, const std::vector<std::string>& applied) {
   constexpr std::array<std::string_view, 2> kOptions{"larger_batch", "less_memory"};
   return std::any_of(applied.begin(), applied.end(), [&](const std::string& id) {
-    const PlannedOption* option = find_option(plan, id);
+    const Option* option = find_option(plan, id);
     return std::find(kOptions.begin(), kOptions.end(), id) != kOptions.end() ||
-           (option != nullptr && (option->batch || option->cause == Cause::kBatchTooSmall));
+           (option != nullptr && (option->batch_sizes || option->cause == Cause::kBatchTooSmall));
   });
 }
 
 // Where a run counts no samples and does not say its batch size, the plan does. True: it was asked.
-bool take_sizes(const PlanFile& plan, const std::vector<std::string>& applied, Side& before, Side& after) {
+bool take_sizes(const Plan& plan, const std::vector<std::string>& applied, Side& before, Side& after) {
   bool taken = false;
   for (const std::string& id : applied) {
-    const PlannedOption* option = find_option(plan, id);
-    if (option == nullptr || !option->batch) continue;
+    const Option* option = find_option(plan, id);
+    if (option == nullptr || !option->batch_sizes) continue;
     for (const auto& [side, size] :
-         {std::pair(&before, option->batch->first), std::pair(&after, option->batch->second)})
+         {std::pair(&before, option->batch_sizes->first), std::pair(&after, option->batch_sizes->second)})
       for (Sample& run : side->samples) {
         if (run.seen.value_or(0) > 0 || batch_size_of(run)) continue;
         run.asked.emplace_back("batch_size", fmt::format("{:g}", size));
@@ -122,9 +122,9 @@ bool take_sizes(const PlanFile& plan, const std::vector<std::string>& applied, S
 
 }  // namespace
 
-Result<std::vector<std::string>> applied_options(const PlanFile& plan, const std::vector<std::string>& said) {
+Result<std::vector<std::string>> applied_options(const Plan& plan, const std::vector<std::string>& said) {
   const auto promising =
-      std::count_if(plan.options.begin(), plan.options.end(), [](const auto& option) { return option.gain; });
+      std::count_if(plan.options.begin(), plan.options.end(), [](const auto& option) { return option.promises; });
   if (said.empty()) {
     if (promising == 1) return std::vector<std::string>{ids_of(plan)};
     if (promising == 0)
@@ -209,7 +209,7 @@ void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOptio
   }
 }
 
-Verification verify(const PlanFile& plan, const std::vector<std::string>& applied, Side before, Side after,
+Verification verify(const Plan& plan, const std::vector<std::string>& applied, Side before, Side after,
                     CompareRequest request) {
   request.mended = mended_by(plan, applied);
   request.other_steps = changes_steps(plan, applied);
@@ -221,8 +221,8 @@ Verification verify(const PlanFile& plan, const std::vector<std::string>& applie
   if (const auto& ratio = result.comparison.ratio)
     result.applied.measured = MeasuredGain{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
   const bool risky = std::any_of(applied.begin(), applied.end(), [&](const std::string& id) {
-    const PlannedOption* option = find_option(plan, id);
-    return option != nullptr && option->safety == "risky";
+    const Option* option = find_option(plan, id);
+    return option != nullptr && option->safety == Safety::kRisky;
   });
   for (const ComparedMetric& metric : result.comparison.metrics) {
     const QualityVerdict verdict = quality_of(metric);

@@ -13,15 +13,14 @@ namespace headroom::compare {
 
 // The options that a person applied, held against the plan: known ones, each once. Of a plan with one option that one,
 // if nothing is said. kInvalidInput, with the ids to choose from.
-[[nodiscard]] Result<std::vector<std::string>> applied_options(const PlanFile& plan,
-                                                               const std::vector<std::string>& said);
+[[nodiscard]] Result<std::vector<std::string>> applied_options(const Plan& plan, const std::vector<std::string>& said);
 
 // `before` is the plan's recording. One run of each is compared as a whole where both did equal work, since the plan's
 // gains are of the whole, and else by its steps; repeats as repeats. Tenants and lowered clocks of `before` alone are
 // no objection where the options were to end them. After options that change what a step holds, samples are compared:
 // as the programs count them, or steps times the sizes that they or the plan say; else nothing is.
-[[nodiscard]] Verification verify(const PlanFile& plan, const std::vector<std::string>& applied, Side before,
-                                  Side after, CompareRequest request = {});
+[[nodiscard]] Verification verify(const Plan& plan, const std::vector<std::string>& applied, Side before, Side after,
+                                  CompareRequest request = {});
 
 // Kept: the measured gain is at least the predicted low end. Not kept: its whole interval is below. Else not known. A
 // risky change keeps nothing if a quality that the programs print is worse.

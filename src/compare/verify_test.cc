@@ -30,22 +30,23 @@ Side run(double begin, double each, std::size_t steps = 100) {
   return side;
 }
 
-PlanFile plan() { return read_plan(kPlan).value(); }
+Plan plan() { return read_plan(kPlan).value(); }
 
 Verification verified(const std::vector<std::string>& applied, const Side& before, const Side& after) {
   return verify(plan(), applied, before, after);
 }
 
 TEST(ReadPlan, WhatVerificationNeeds) {
-  const PlanFile read = plan();
+  const Plan read = plan();
   EXPECT_EQ(read.recording, "before.hrec");
   ASSERT_EQ(read.options.size(), 4U);
-  EXPECT_EQ(read.options[0].gain, std::pair(1.1, 1.4));
+  EXPECT_TRUE(read.options[0].promises);
+  EXPECT_EQ(std::pair(read.options[0].gain.low, read.options[0].gain.high), std::pair(1.1, 1.4));
   EXPECT_EQ(read.options[0].cause, Cause::kInputInMainProcess);
-  EXPECT_EQ(read.options[1].safety, "risky");
+  EXPECT_EQ(read.options[1].safety, Safety::kRisky);
   EXPECT_FALSE(read.options[2].cause);
-  EXPECT_FALSE(read.options[3].gain);  // an observation promises nothing
-  EXPECT_EQ(read.after[0].ids, (std::vector<std::string>{"batch", "workers"}));
+  EXPECT_FALSE(read.options[3].promises);  // an observation promises nothing
+  EXPECT_EQ(read.after[0].options, (std::vector<std::string>{"batch", "workers"}));
   EXPECT_EQ(read_plan(R"({"schema":"headroom.plan/1","recording":{"path":"x"}})")->recording, "x");
 }
 
@@ -68,7 +69,7 @@ TEST(Applied, SeveralOptionsMustBeNamed) {
   EXPECT_THAT(applied_options(plan(), {"9"}).error().what, HasSubstr("no option 9"));
   EXPECT_THAT(applied_options(plan(), {"x"}).error().what, HasSubstr("no option x"));
   EXPECT_EQ(applied_options(plan(), {"batch", "batch"}).value(), std::vector<std::string>{"batch"});
-  PlanFile one = plan();
+  Plan one = plan();
   one.options.erase(one.options.begin() + 1, one.options.begin() + 3);  // an observation is nothing to apply
   EXPECT_EQ(applied_options(one, {}).value(), std::vector<std::string>{"workers"});
   one.options.erase(one.options.begin());
@@ -122,7 +123,7 @@ TEST(Verify, OptionsTogetherAreHeldAgainstTheirSimulation) {
 }
 
 TEST(Verify, WhatTheChangeWasToEndIsNoObjection) {
-  PlanFile tenants = plan();
+  Plan tenants = plan();
   tenants.options[0].cause = Cause::kForeignTenant;
   Side before = run(0, 0.1), after = run(100, 0.08);
   before.others = 0.3;
@@ -130,7 +131,7 @@ TEST(Verify, WhatTheChangeWasToEndIsNoObjection) {
   EXPECT_FALSE(verified({"workers"}, before, after).applied.measured);  // of an option for another cause it is one
   after.others = 0.3;
   EXPECT_FALSE(verify(tenants, {"workers"}, before, after).applied.measured);  // they are still there
-  PlanFile clocks = plan();
+  Plan clocks = plan();
   clocks.options[0].cause = Cause::kThrottling;
   before.others = after.others = 0;
   before.throttled = "power cap";
@@ -189,11 +190,11 @@ TEST(Verify, AStepOfAnotherSizeIsNoEqualWork) {
   Side before = run(0, 0.1, 400), after = run(100, 0.14, 100);
   before.samples[0].metrics = after.samples[0].metrics = {{"accuracy", 0.975}};
   const auto with = [&](const char* setting) {
-    PlanFile sized = plan();
-    sized.options[1].batch =
+    Plan sized = plan();
+    sized.options[1].batch_sizes =
         read_plan(fmt::format(R"({{"schema":"headroom.plan/1","options":[{{"id":"x"{}}}]}})", setting))
             ->options[0]
-            .batch;
+            .batch_sizes;
     return verify(sized, {"batch"}, before, after);
   };
   const Verification known = with(R"(,"setting":"batch_size=32:128")");

@@ -55,8 +55,7 @@ bool same_words(const Analysis& a, const Group& group, const Finding& other, std
   if (group.devices.empty()) return false;
   const Finding& one = group.finding;
   return one.cause == other.cause && one.candidates == other.candidates && one.advice == other.advice &&
-         one.gain.has_value() == other.gain.has_value() &&
-         (!one.gain || one.gain->condition == other.gain->condition) &&
+         one.gain.has_value() == other.gain.has_value() && (!one.gain || one.gain->words() == other.gain->words()) &&
          with_name(a, one.title, group.devices.front(), "") == with_name(a, other.title, device, "");
 }
 
@@ -73,6 +72,7 @@ void join(const Analysis& a, Group& group, Finding&& other, std::size_t device) 
   if (one.gain && other.gain && other.gain->high > one.gain->high) {
     one.gain = std::move(other.gain);
     one.bound = std::move(other.bound);
+    one.counted = std::move(other.counted);
   }
   one.confidence = std::max(one.confidence, other.confidence);  // the less sure one
   std::vector<std::string> denied;                              // only what is denied of each of them
@@ -102,7 +102,7 @@ void tell_of_all(const Analysis& a, Group& group) {
   if (!finding.gain) return;
   // Each may have taken time with it that it does not claim.
   Finding alone = finding;
-  gains_by_removal(a, alone, finding.gain->condition);
+  gains_by_removal(a, finding.claims, alone, *finding.gain);
   if (!alone.gain || alone.gain->high <= finding.gain->high) return;
   finding.gain = std::move(alone.gain);
   finding.bound = std::move(alone.bound);

@@ -266,7 +266,7 @@ std::optional<double> least_time_factor(const Analysis& a, const Claims& claims,
   const Nanos until = end_of_work(a);
   Nanos longest = 0;
   for (const std::size_t device : devices)
-    longest = std::max(longest, kernels_left(a, claims, device, until) - a.busy_error[device]);
+    longest = std::max(longest, kernels_left(a, claims, device, until) - a.gpus[device].busy_error);
   if (longest == 0) return std::nullopt;
   return std::max(1.0, static_cast<double>(until - a.window.begin) / static_cast<double>(longest));
 }
@@ -309,9 +309,9 @@ Nanos end_of_work(const Analysis& a) {
   if (!readings_alone(a)) return a.window.end;
   Nanos until = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (a.idle_peer[device] || a.ledger.busy(device) == 0) continue;
-    if (!a.quiet_ends[device]) return a.window.end;
-    until = std::max(until, a.quiet_ends[device]->from);
+    if (a.gpus[device].idle_peer || a.ledger.busy(device) == 0) continue;
+    if (!a.gpus[device].quiet_end) return a.window.end;
+    until = std::max(until, a.gpus[device].quiet_end->from);
   }
   return until > a.window.begin ? until : a.window.end;
 }
@@ -329,7 +329,7 @@ std::vector<std::size_t> with_more_room(const Analysis& a) {
   for (const double apart : {kAsTwoJobs, kClearly}) {
     std::vector<std::size_t> devices;
     for (std::size_t device = 0; one_job && device < a.devices.size(); ++device) {
-      const auto own = a.idle_peer[device] ? std::nullopt : least_time_factor(a, {}, {device});
+      const auto own = a.gpus[device].idle_peer ? std::nullopt : least_time_factor(a, {}, {device});
       if (own && *own > apart * *one_job) devices.push_back(device);
     }
     if (!devices.empty()) return devices;
@@ -343,7 +343,7 @@ double removal_for(const Analysis& a, const Claims& claims, const std::vector<st
     if (std::find(devices.begin(), devices.end(), piece.device) != devices.end()) own.push_back(piece);
   const Nanos until = end_of_work(a), all = until - a.window.begin;
   Nanos error = 0;
-  for (const std::size_t device : devices) error = std::max(error, a.busy_error[device]);
+  for (const std::size_t device : devices) error = std::max(error, a.gpus[device].busy_error);
   const Nanos left = all - claimed_anywhere(own, until) - error;
   const double most = least_time_factor(a, own, devices).value_or(1);
   return left > 0 ? std::min(most, static_cast<double>(all) / static_cast<double>(left)) : most;
@@ -356,7 +356,7 @@ std::optional<double> removal(const Analysis& a, const Claims& claims) {
   const Nanos until = end_of_work(a);
   const Nanos all = batch ? a.ledger.budget() : until - a.window.begin;
   Nanos left = all - (batch ? length(claims) : claimed_anywhere(claims, until));
-  if (!batch && !claims.empty()) left -= a.busy_error[claims.front().device];
+  if (!batch && !claims.empty()) left -= a.gpus[claims.front().device].busy_error;
   const auto bound = batch ? bound_of(a) : std::nullopt;
   const auto most = bound ? std::optional(std::max(1.0, bound->speedup_high))
                           : least_time_factor(a, united(claims, a.waits_in_kernels.claims), all_devices(a));
@@ -365,13 +365,18 @@ std::optional<double> removal(const Analysis& a, const Claims& claims) {
   return most ? std::min(high, *most) : high;
 }
 
-void gains_by_removal(const Analysis& a, Finding& finding, std::string condition) {
-  const auto high = removal(a, finding.claims);
+void gains_by_removal(const Analysis& a, const Claims& claims, Finding& finding, Gain gain) {
+  const auto high = removal(a, claims);
   finding.gain.reset();
   finding.bound = "not bounded by this recording";
   if (!high) return;
-  finding.bound = fmt::format("{} at most, {}", human_factor(*high), condition);
-  finding.gain = Gain{1.0, *high, std::move(condition)};
+  gain.high = *high;
+  finding.bound = fmt::format("{} at most, {}", human_factor(*high), gain.words());
+  finding.gain = std::move(gain);
+}
+
+void gains_by_removal(const Analysis& a, Finding& finding, std::string condition) {
+  gains_by_removal(a, finding.claims, finding, Gain{.condition = std::move(condition)});
 }
 
 void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding) {

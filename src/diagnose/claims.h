@@ -90,6 +90,8 @@ template <class Wanted>
 
 // Sets gain and bound of a finding whose claimed time could vanish: "1.32x at most, CONDITION".
 void gains_by_removal(const Analysis& a, Finding& finding, std::string condition);
+// As `gain` says, of other time than the finding's claims.
+void gains_by_removal(const Analysis& a, const Claims& claims, Finding& finding, Gain gain);
 
 // At most as much faster as the busiest of these GPUs has more kernels than they have on average; nothing where the
 // finding has a larger gain already.

@@ -77,9 +77,9 @@ std::optional<CoreWaits> core_waits(const Analysis& a) {
   waits.starting = starting / seconds(std::max<Nanos>(1, a.ledger.span()));
   // Who sleeps until its kernels are done wants no core meanwhile. Who looks again and again does, and so does who has
   // queued more of them when he wakes: then the device is not idle where he waits for them.
-  const double there = idle_at(a, *device, a.kernel_waits.place) / seconds(window.length());
+  const double there = idle_at(a, *device, a.code.kernel_waits.place) / seconds(window.length());
   const bool one_by_one = !a.devices[*device].spins && there >= a.limits[Threshold::kMajority] * waits.waited;
-  const double slept = one_by_one ? std::max(0.0, a.kernel_waits.share - there) : 0;
+  const double slept = one_by_one ? std::max(0.0, a.code.kernel_waits.share - there) : 0;
   waits.at_least = std::clamp(waits.waited - std::max(0.0, busy - slept), 0.0, waits.idle);
   return waits;
 }

@@ -94,7 +94,7 @@ Nanos about_clocks(const Analysis& a) {
   double all = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto lost = clocks_limited(a, device))
-      all += std::max(0.0, *lost) * static_cast<double>(a.clocks[device].limited_kernels);
+      all += std::max(0.0, *lost) * static_cast<double>(a.gpus[device].clocks.limited_kernels);
   return static_cast<Nanos>(all);
 }
 
@@ -318,7 +318,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   e.said = std::move(a.said);
   e.meta = std::move(a.meta);
   e.ledger = std::move(a.ledger);
-  e.devices = std::move(a.stats);
+  for (GpuAnalysis& gpu : a.gpus) e.devices.push_back(std::move(gpu.stats));
   e.phases = std::move(a.phases);
   e.losses = std::move(a.losses);
   for (DeviceTime& time : a.devices) e.slices.push_back(std::move(time.slices));

@@ -59,11 +59,11 @@ struct Cast {
 Cast cast_of(const Analysis& a) {
   Cast cast;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const bool free = a.idle_peer[device] || a.ledger.total(Account::kNotUsed, device) == a.ledger.span();
-    (a.unreported[device]  ? cast.unreported
-     : a.of_others[device] ? cast.of_others
-     : free                ? cast.unused
-                           : cast.used)
+    const bool free = a.gpus[device].idle_peer || a.ledger.total(Account::kNotUsed, device) == a.ledger.span();
+    (a.gpus[device].unreported  ? cast.unreported
+     : a.gpus[device].of_others ? cast.of_others
+     : free                     ? cast.unused
+                                : cast.used)
         .push_back(device);
   }
   if (cast.used.empty()) std::swap(cast.used, cast.unused);
@@ -215,11 +215,11 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
     if (entry.account == Account::kUnexplained && recurs(a, entry.phase)) pauses += entry.ns;
   for (const std::size_t device : devices)
     for (const Slice& slice : a.devices[device].slices)
-      if (a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from) {
+      if (a.gpus[device].quiet_end && slice.begin >= a.gpus[device].quiet_end->from) {
         if (slice.account == Account::kUnexplained) ended += slice.end - slice.begin;
         if (is_busy(slice.account)) busy_then += slice.end - slice.begin;
       }
-  for (const std::size_t device : devices) error += a.busy_error[device];
+  for (const std::size_t device : devices) error += a.gpus[device].busy_error;
   const double material = a.limits[Threshold::kMaterial];
   const double unread = share(total(Account::kUnobserved));
   const std::string unknown = unread >= material ? fmt::format("; for {} no reading says what {} did",
@@ -307,8 +307,8 @@ std::string while_held(const Analysis& a, const std::vector<std::size_t>& device
   double busy = 0;
   std::size_t known = 0;
   for (const std::size_t device : devices) {
-    if (!a.held[device]) continue;
-    const HeldMemory& one = *a.held[device];
+    if (!a.gpus[device].held) continue;
+    const HeldMemory& one = *a.gpus[device].held;
     held += one.held, observed += one.observed, ++known;
     busy += one.busy * static_cast<double>(one.held);
   }

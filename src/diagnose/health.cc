@@ -163,9 +163,9 @@ HealthCheck mixed_precision(const Analysis& a) {
     if (pipes) said->evidence += "; " + active;
     return *said;
   }
-  if (!a.precision.mixed.empty())
-    return {"mixed_precision", Answer::kYes, fmt::format("{} is on its Python stacks", a.precision.mixed)};
-  if (a.precision.autocast)
+  if (!a.code.precision.mixed.empty())
+    return {"mixed_precision", Answer::kYes, fmt::format("{} is on its Python stacks", a.code.precision.mixed)};
+  if (a.code.precision.autocast)
     return {"mixed_precision", Answer::kUnknown,
             "torch.autocast is on its Python stacks: it is in use unless it was switched off (enabled=False)" +
                 (active.empty() ? "" : "; " + active)};
@@ -228,7 +228,7 @@ HealthCheck memory(const Analysis& a) {
 HealthCheck clocks(const Analysis& a) {
   bool known = false, low = false, recorded = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const ClockLimits& clocks = a.clocks[device];
+    const ClockLimits& clocks = a.gpus[device].clocks;
     recorded |= clocks.recorded;
     known |= clocks.recorded && (clocks.looks > 0 || clocks.counted);
     low |= clocks_lost(a, device).has_value() || limit_of_unknown_cost(a, device);
@@ -296,7 +296,7 @@ HealthCheck progress(const Analysis& a) {
 HealthCheck no_hang(const Analysis& a, const HealthCheck& progress) {
   const Nanos hung = a.ledger.total(Account::kHung);
   const bool stalled =
-      std::any_of(a.stalls.begin(), a.stalls.end(), [](const auto& stall) { return stall.has_value(); });
+      std::any_of(a.gpus.begin(), a.gpus.end(), [](const GpuAnalysis& gpu) { return gpu.stall.has_value(); });
   if (hung > 0) return {"no_hang", Answer::kNo, fmt::format("nothing of the job moved for {}", human_duration(hung))};
   if (stalled) return {"no_hang", Answer::kUnknown, "kernels only waited for a time: a hang, or a peer that is late"};
   if (progress.good == Answer::kYes) return {"no_hang", Answer::kYes, progress.evidence};

@@ -132,10 +132,10 @@ namespace {
 // What came over PCIe to a device between readings in which some of its claimed time lies: at most of that time, at
 // least all that was copied in it. Nothing where it was not counted.
 std::optional<double> copied_in(const Analysis& a, std::size_t device, const Claims& claims) {
-  if (!a.copied[device]) return std::nullopt;
+  if (!a.gpus[device].copied) return std::nullopt;
   double bytes = 0;
   auto piece = std::find_if(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return p.device == device; });
-  for (const CopiedBytes& copied : *a.copied[device]) {
+  for (const CopiedBytes& copied : *a.gpus[device].copied) {
     while (piece != claims.end() && piece->device == device && piece->end <= copied.begin) ++piece;
     if (piece == claims.end() || piece->device != device) break;
     if (piece->begin < copied.end) bytes += copied.bytes;
@@ -147,7 +147,7 @@ std::optional<double> copied_in(const Analysis& a, std::size_t device, const Cla
 
 double copying(const Analysis& a, const Claims& claims) {
   double bytes = 0;
-  for (std::size_t device = 0; device < a.copied.size(); ++device) bytes += copied_in(a, device, claims).value_or(0);
+  for (std::size_t device = 0; device < a.gpus.size(); ++device) bytes += copied_in(a, device, claims).value_or(0);
   return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
 }
 
@@ -164,7 +164,7 @@ bool too_few_for_the_link(const Analysis& a, const Claims& claims) {
   constexpr double kFarSide = 0.5;  // of the link's rate: what remote memory leaves at the least, by judgement
   double time = 0;
   for (const std::size_t device : devices_of(claims)) {
-    const auto rate = a.links[device] ? a.links[device]->bytes_per_second() : std::nullopt;
+    const auto rate = a.gpus[device].link ? a.gpus[device].link->bytes_per_second() : std::nullopt;
     const auto bytes = copied_in(a, device, claims);
     if (!rate || !bytes) return false;
     time += *bytes / (kFarSide * *rate);
@@ -177,7 +177,7 @@ bool too_few_for_the_link(const Analysis& a, const Claims& claims) {
 std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claims) {
   double time = 0;
   for (const std::size_t device : devices_of(claims)) {
-    const auto rate = a.links[device] ? a.links[device]->bytes_per_second() : std::nullopt;
+    const auto rate = a.gpus[device].link ? a.gpus[device].link->bytes_per_second() : std::nullopt;
     const auto bytes = copied_in(a, device, claims);
     if (!rate || !bytes) return std::nullopt;
     time += *bytes / *rate;
@@ -188,13 +188,13 @@ std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claim
 bool over_a_narrow_link(const Analysis& a, const Claims& claims) {
   const std::set<std::size_t> devices = devices_of(claims);
   return std::all_of(devices.begin(), devices.end(),
-                     [&](std::size_t device) { return a.links[device] && a.links[device]->narrow(); });
+                     [&](std::size_t device) { return a.gpus[device].link && a.gpus[device].link->narrow(); });
 }
 
 std::vector<std::string> link_sentences(const Analysis& a, const Claims& claims) {
   std::vector<std::string> sentences;
   for (const std::size_t device : devices_of(claims))
-    if (const auto& link = a.links[device]; link && link->narrow())
+    if (const auto& link = a.gpus[device].link; link && link->narrow())
       sentences.push_back(
           fmt::format("the link of {} ran as {} while kernels ran", a.device_name(device), link->words()));
   return sentences;
@@ -211,7 +211,8 @@ void may_be_the_link(const Analysis& a, Finding& finding) {
 
 void exclude_copies(const Analysis& a, Finding& finding) {
   if (too_few_for_the_link(a, finding.claims)) std::erase(finding.candidates, Cause::kPcieOrNuma);
-  const bool counted = std::all_of(a.copied.begin(), a.copied.end(), [](const auto& bytes) { return bytes; });
+  const bool counted =
+      std::all_of(a.gpus.begin(), a.gpus.end(), [](const GpuAnalysis& gpu) { return gpu.copied.has_value(); });
   if (!counted || copying(a, finding.claims) >= a.limits[Threshold::kMaterial]) return;
   if (std::erase(finding.candidates, Cause::kPageableCopies) > 0)
     finding.told_apart_from.push_back("copies: hardly any bytes came over PCIe");
@@ -234,7 +235,7 @@ void suspect_copies(const Analysis& a, Finding& finding) {
   std::erase(finding.candidates, Cause::kPageableCopies);
   finding.candidates.insert(finding.candidates.begin(), Cause::kPageableCopies);
   double bytes = 0;
-  for (std::size_t device = 0; device < a.copied.size(); ++device)
+  for (std::size_t device = 0; device < a.gpus.size(); ++device)
     bytes += copied_in(a, device, finding.claims).value_or(0);
   finding.evidence.push_back(
       fmt::format("{}/s came over PCIe meanwhile",

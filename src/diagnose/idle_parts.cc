@@ -235,8 +235,8 @@ namespace {
 
 bool launches(const Analysis& a, const ClaimedPiece& piece) {
   if (piece.where < 0) return false;
-  const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-  return known != a.families.end() && info(known->second).busy == stacks::Busy::kLaunches;
+  const auto known = a.code.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+  return known != a.code.families.end() && info(known->second).busy == stacks::Busy::kLaunches;
 }
 
 // From the end of a device's start-up, which may go on after its first kernels, to its last kernel.
@@ -303,7 +303,7 @@ Claims open_time(const Analysis& a, const IdleParts& parts, std::initializer_lis
 }
 
 bool is_profiled(const Analysis& a) {
-  return std::any_of(a.profiles.begin(), a.profiles.end(), [](const auto& profile) { return profile.has_value(); });
+  return std::any_of(a.gpus.begin(), a.gpus.end(), [](const GpuAnalysis& gpu) { return gpu.profile.has_value(); });
 }
 
 Claims profiled_idle(const Analysis& a) {
@@ -318,8 +318,9 @@ Claims in_pauses(const Analysis& a, const Claims& claims) {
   constexpr double kAlone = 0.9;  // of the time there: no kernel ran beside it
   std::vector<bool> in_long_stays;
   for (const std::string& place : a.ledger.places) {
-    const auto idle = a.idle_shares.find(place);
-    in_long_stays.push_back(a.long_stays.contains(place) && idle != a.idle_shares.end() && idle->second >= kAlone);
+    const auto idle = a.code.idle_shares.find(place);
+    in_long_stays.push_back(a.code.long_stays.contains(place) && idle != a.code.idle_shares.end() &&
+                            idle->second >= kAlone);
   }
   Claims pauses;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
@@ -455,20 +456,8 @@ Claims unsure_time(const Analysis& a, const Finding& finding, bool ends) {
   return claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });
 }
 
-constexpr std::string_view kCounting = ", counting ";
-
-std::string counting(const std::string& condition, Nanos more) {
-  return fmt::format("{}{}{} of other time that may have the same cause", condition, kCounting, human_duration(more));
-}
-
-// What a finding counts, with its claims; nothing where it counts no other time.
-std::optional<Claims> counted_by(const Analysis& a, const Finding& finding) {
-  if (!finding.gain || finding.gain->condition.find(kCounting) == std::string::npos) return std::nullopt;
-  for (const bool ends : {false, true}) {
-    Claims all = united(finding.claims, unsure_time(a, finding, ends));
-    if (removal(a, all) == finding.gain->high) return all;
-  }
-  return std::nullopt;
+std::string counting(Nanos more) {
+  return fmt::format(", counting {} of other time that may have the same cause", human_duration(more));
 }
 
 // Whether every cause that one names is named by the other, whose bound then holds for each of them.
@@ -496,9 +485,8 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
   std::vector<std::pair<std::size_t, Claims>> before;
   for (std::size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
-    const auto all = counted_by(a, finding);
-    if (!all) continue;
-    Claims left = without(*all, finding.claims);
+    if (!finding.gain || finding.counted.empty() || removal(a, finding.counted) != finding.gain->high) continue;
+    Claims left = without(finding.counted, finding.claims);
     const Nanos other = length(left);
     std::vector<std::string> there, twice;
     for (const auto& [index, counted] : before) {
@@ -510,38 +498,28 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
     }
     Claims with_left = united(finding.claims, left);
     if (!there.empty() || !twice.empty()) {
-      std::string condition = finding.gain->condition.substr(0, finding.gain->condition.find(kCounting));
-      if (!left.empty()) condition = counting(condition, length(left));
-      if (!twice.empty()) condition += fmt::format(", as {} may", of_findings(twice));
+      Gain gain = *finding.gain;
+      gain.more = left.empty() ? "" : counting(length(left));
+      if (!twice.empty()) gain.more += fmt::format(", as {} may", of_findings(twice));
       if (!there.empty())
-        condition += fmt::format(", while {} more that may have the same cause are counted in {}",
+        gain.more += fmt::format(", while {} more that may have the same cause are counted in {}",
                                  human_duration(other - length(left)), of_findings(there));
-      Claims own = std::exchange(finding.claims, with_left);
-      gains_by_removal(a, finding, std::move(condition));
-      finding.claims = std::move(own);
+      gains_by_removal(a, with_left, finding, std::move(gain));
     }
     before.emplace_back(i, std::move(with_left));
   }
 }
 
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
-  const Claims all = united(finding.claims, unsure_time(a, finding, ends));
-  const Nanos more = length(all) - finding.cost();
-  Claims own = std::exchange(finding.claims, all);
-  const std::string with_more = counting(condition, more);
-  gains_by_removal(a, finding, with_more);
-  std::swap(finding.claims, own);
-  if (!finding.gain) return;
-  Gain all_of_it = *finding.gain;
-  std::string bound_of_all = finding.bound;
+  Claims all = united(finding.claims, unsure_time(a, finding, ends));
+  const std::string more = counting(length(all) - finding.cost());
   gains_by_removal(a, finding, condition);
-  // Where it makes no difference to the figure that is read it is not worth a word.
-  const bool same = finding.gain && human_factor(finding.gain->high) == human_factor(all_of_it.high);
-  if (same)
-    all_of_it.condition = condition;
-  else
-    finding.bound = std::move(bound_of_all);
-  finding.gain = std::move(all_of_it);
+  const auto of_its_own = finding.gain;
+  const auto most = removal(a, all);
+  // Where the rest makes no difference to the figure that is read it is not worth a word.
+  const bool same = most && of_its_own && human_factor(of_its_own->high) == human_factor(*most);
+  gains_by_removal(a, all, finding, Gain{.condition = condition, .more = same ? "" : more});
+  if (!same && finding.gain) finding.counted = std::move(all);
 }
 
 }  // namespace headroom::diagnose

@@ -25,8 +25,8 @@ void find_limits(const Analysis& a, std::vector<NamedCode>& named) {
   std::vector<double> hidden;                  // of each: beside kernels, in terms of the claimed time
   double claimed = 0, all_hidden = 0;
   for (const NamedCode& code : named) {
-    const auto known = a.idle_shares.find(code.place);
-    const double idle = known == a.idle_shares.end() || known->second >= kAll ? 1 : known->second;
+    const auto known = a.code.idle_shares.find(code.place);
+    const double idle = known == a.code.idle_shares.end() || known->second >= kAll ? 1 : known->second;
     hidden.push_back(idle < 1 ? code.share * ((1 + kChance) / idle - 1) : 0);
     if (idle < 1) claimed += code.share;
     all_hidden += hidden.back();
@@ -79,11 +79,13 @@ bool holds(const Analysis& a, SourceId process, std::size_t device) {
 }
 
 const ThreadCode* interpreter_taken(const Analysis& a, Account account) {
-  const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(), [&](const ThreadCode& other) {
-    return other.account == account && !other.place.empty() && other.with_interpreter >= a.limits[Threshold::kMajority];
-  });
+  const auto code =
+      std::find_if(a.code.other_threads.begin(), a.code.other_threads.end(), [&](const ThreadCode& other) {
+        return other.account == account && !other.place.empty() &&
+               other.with_interpreter >= a.limits[Threshold::kMajority];
+      });
   const bool begins_or_ends = account == Account::kStartup || account == Account::kTeardown;
-  return code == a.other_threads.end() || begins_or_ends ? nullptr : &*code;
+  return code == a.code.other_threads.end() || begins_or_ends ? nullptr : &*code;
 }
 
 bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::string>& places) {
@@ -98,8 +100,8 @@ double share_in(const Analysis& a, const Claims& claims, stacks::Family family) 
   Nanos there = 0;
   for (const ClaimedPiece& piece : claims) {
     if (piece.where < 0) continue;
-    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-    if (known != a.families.end() && known->second == family) there += piece.end - piece.begin;
+    const auto known = a.code.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.code.families.end() && known->second == family) there += piece.end - piece.begin;
   }
   return static_cast<double>(there) / static_cast<double>(std::max<Nanos>(1, length(claims)));
 }
@@ -133,12 +135,13 @@ std::string asleep_beside(const Analysis& a, const HostSummary& s, const ThreadC
 // What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
 // thread slept on a lock meanwhile.
 std::string beside(const Analysis& a, Finding& finding) {
-  if (a.one_python_thread_each && finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
+  if (a.code.one_python_thread_each && finding.candidates.size() > 2)
+    std::erase(finding.candidates, Cause::kGilContention);
   const Account account = main_account(finding.claims);
-  if (mostly_at(a, finding.claims, a.feeding)) return "";  // that thread is named already
-  const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(),
+  if (mostly_at(a, finding.claims, a.code.feeding)) return "";  // that thread is named already
+  const auto code = std::find_if(a.code.other_threads.begin(), a.code.other_threads.end(),
                                  [&](const ThreadCode& other) { return other.account == account; });
-  if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
+  if (code == a.code.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   if (code->place.empty()) return asleep_beside(a, s, *code, finding.claims);
   // One that has the interpreter keeps the main thread waiting even where it has no core to run on, and one that has a
@@ -282,7 +285,7 @@ WorkersAt workers_at(const Analysis& a, const Claims& claims) {
   std::map<std::int32_t, double> looks_at;
   std::map<std::int32_t, MainLine> lines;
   double all = 0, at_work = 0;
-  const std::vector<WorkerLook>& looks = a.worker_looks.looks;
+  const std::vector<WorkerLook>& looks = a.code.workers.looks;
   for (const ClaimedPiece& piece : claims) {
     auto look = std::upper_bound(looks.begin(), looks.end(), std::pair(piece.device, piece.begin),
                                  [](const auto& at, const WorkerLook& x) { return at < std::pair(x.device, x.at); });
@@ -296,7 +299,7 @@ WorkersAt workers_at(const Analysis& a, const Claims& claims) {
   }
   WorkersAt workers;
   for (const auto& [number, count] : looks_at) {
-    const std::string& place = a.worker_looks.places[static_cast<std::size_t>(number)];
+    const std::string& place = a.code.workers.places[static_cast<std::size_t>(number)];
     workers.code.push_back({.place = place, .line = {"", lines[number].line()}, .share = count / at_work});
   }
   std::stable_sort(workers.code.begin(), workers.code.end(),

@@ -17,7 +17,7 @@ std::vector<Finding> wanting_cores(const Analysis& a, const IdleParts& parts) {
   finding.cause = Cause::kCpuOversubscribed;
   finding.title = "The training process waits for a CPU core";
   finding.tiers = "NP";
-  if (a.kernel_waits.share > 0) finding.tiers |= "Y";
+  if (a.code.kernel_waits.share > 0) finding.tiers |= "Y";
   finding.confidence = Confidence::kMedium;
   finding.evidence = {
       fmt::format(

@@ -65,7 +65,7 @@ bool by_heat_alone(const ClockLimits& clocks) {
 
 // The clock that it would have had, in MHz.
 std::optional<double> full_clock_of(const Analysis& a, std::size_t device) {
-  if (a.clocks[device].clock_before_mhz) return a.clocks[device].clock_before_mhz;
+  if (a.gpus[device].clocks.clock_before_mhz) return a.gpus[device].clocks.clock_before_mhz;
   const auto most = a.devices[device].device.sm_clock_max_mhz;
   return most && *most > 0 ? std::optional(static_cast<double>(*most)) : std::nullopt;
 }
@@ -74,7 +74,7 @@ std::optional<double> full_clock_of(const Analysis& a, std::size_t device) {
 
 // Clocks under the power cap are normal on a busy part: they count where they persist and cost a good share.
 std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
-  const ClockLimits& clocks = a.clocks[device];
+  const ClockLimits& clocks = a.gpus[device].clocks;
   const auto full_clock = full_clock_of(a, device);
   if (clocks.times.empty() || !clocks.limited_clock_mhz || !full_clock) return std::nullopt;
   const double persistent = static_cast<double>(clocks.limited_kernels) / static_cast<double>(clocks.kernels);
@@ -83,7 +83,7 @@ std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
 }
 
 bool limit_of_unknown_cost(const Analysis& a, std::size_t device) {
-  const ClockLimits& clocks = a.clocks[device];
+  const ClockLimits& clocks = a.gpus[device].clocks;
   const double persistent = a.limits[Threshold::kThrottlePersistent] * static_cast<double>(clocks.kernels);
   return !clocks.times.empty() && (!clocks.limited_clock_mhz || !full_clock_of(a, device)) &&
          (clocks.reasons & ~kReasonSwPowerCap) != 0 && static_cast<double>(clocks.limited_kernels) >= persistent;
@@ -92,7 +92,8 @@ bool limit_of_unknown_cost(const Analysis& a, std::size_t device) {
 std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
   const auto lost = clocks_limited(a, device);
   // Heat is no usual limit, as a cap of power is: what it costs counts as any other loss does.
-  return lost && *lost >= a.limits[by_heat_alone(a.clocks[device]) ? Threshold::kMaterial : Threshold::kThrottleLoss]
+  return lost && *lost >=
+                     a.limits[by_heat_alone(a.gpus[device].clocks) ? Threshold::kMaterial : Threshold::kThrottleLoss]
              ? lost
              : std::nullopt;
 }
@@ -102,8 +103,8 @@ namespace {
 // The last part of each stretch of useful kernels in limited time: what full clocks would not have needed.
 Claims lost_to_clocks(const Analysis& a, std::size_t device, double lost) {
   Claims claims;
-  auto limited = a.clocks[device].times.begin();
-  const auto end = a.clocks[device].times.end();
+  auto limited = a.gpus[device].clocks.times.begin();
+  const auto end = a.gpus[device].clocks.times.end();
   for (const Slice& slice : a.devices[device].slices) {
     if (slice.account != Account::kUseful) continue;
     while (limited != end && limited->time.end <= slice.begin) ++limited;
@@ -123,7 +124,7 @@ std::string no_reason(const Analysis& a) {
 
 // What the driver said, and how often it was asked.
 std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
-  const ClockLimits& clocks = a.clocks[device];
+  const ClockLimits& clocks = a.gpus[device].clocks;
   std::vector<std::string> evidence;
   if (clocks.counted && !clocks.below_maximum)
     evidence.push_back(fmt::format("the driver counted {} of {} with kernels under a limit: {}",
@@ -155,27 +156,29 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
 // Of a cap of power whether the limit that the driver names was reached, and how warm it was.
 std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
   const std::string_view vendor = vendor_of(a.meta.extra);
-  const bool unexplained = a.clocks[device].clock_before_mhz || a.clocks[device].below_maximum;
-  if (unexplained && !by_heat_alone(a.clocks[device]) && !vendor.empty())
+  const bool unexplained = a.gpus[device].clocks.clock_before_mhz || a.gpus[device].clocks.below_maximum;
+  if (unexplained && !by_heat_alone(a.gpus[device].clocks) && !vendor.empty())
     return fmt::format("ask the driver why: {}; clocks that were set, its supply and its cables",
                        clocks_command(vendor));
-  if (a.clocks[device].below_maximum && a.clocks[device].recorded)
+  if (a.gpus[device].clocks.below_maximum && a.gpus[device].clocks.recorded)
     return "look for clocks that somebody set: nvidia-smi -q -d CLOCK shows them, nvidia-smi -rgc and -rac (as root) "
            "take them back";
-  if (by_heat_alone(a.clocks[device])) return "cooling: its fans and filters, and how warm the air is that reaches it";
+  if (by_heat_alone(a.gpus[device].clocks))
+    return "cooling: its fans and filters, and how warm the air is that reaches it";
   if (unexplained)
     return fmt::format(
         "ask the driver why: clocks_event_reasons.active in the log, {}; clocks that were set, its supply and its "
         "cables",
         clocks_command(""));
   constexpr std::int64_t kBrake = kReasonHwPowerBrake;
-  if ((a.clocks[device].reasons & kBrake) != 0 && (a.clocks[device].reasons & ~(kBrake | kReasonHwSlowdown)) == 0)
+  if ((a.gpus[device].clocks.reasons & kBrake) != 0 &&
+      (a.gpus[device].clocks.reasons & ~(kBrake | kReasonHwSlowdown)) == 0)
     return "look at what brakes it from outside: the power supply, its cables, and the caps of the server (BMC)";
   constexpr double kAtLimit = 0.9, kWarm = 75;  // of the limit; degrees C
   const MetricStats* heat = a.stats_of(device, Metric::kTemperature);
-  const auto power = a.clocks[device].limited_watts;
+  const auto power = a.gpus[device].clocks.limited_watts;
   const auto limit = a.devices[device].device.power_limit_watts;
-  const bool by_power = a.clocks[device].reasons == kReasonSwPowerCap;
+  const bool by_power = a.gpus[device].clocks.reasons == kReasonSwPowerCap;
   const bool below = power && limit && *power < kAtLimit * *limit;
   const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
   if (by_power && !below && cool)
@@ -207,7 +210,7 @@ namespace {
 
 // The driver names a limit most of the time, and no highest clock tells what that costs.
 Finding limited_by_so_much(const Analysis& a, std::size_t device) {
-  const ClockLimits& clocks = a.clocks[device];
+  const ClockLimits& clocks = a.gpus[device].clocks;
   Finding finding;
   finding.cause = Cause::kThrottling;
   finding.tiers = "N";
@@ -236,7 +239,7 @@ std::vector<Finding> throttling(const Analysis& a) {
     if (limit_of_unknown_cost(a, device)) findings.push_back(limited_by_so_much(a, device));
     const auto lost = clocks_lost(a, device);
     if (!lost) continue;
-    const ClockLimits& clocks = a.clocks[device];
+    const ClockLimits& clocks = a.gpus[device].clocks;
     Finding finding;
     finding.cause = Cause::kThrottling;
     finding.tiers = "N";
@@ -367,7 +370,7 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
   std::vector<Finding> findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const KernelLoad load = kernel_load(a, device);
-    if (a.stalls[device]) continue;
+    if (a.gpus[device].stall) continue;
     if (load.without_tensor_pipes(a.limits)) findings.push_back(no_tensor_pipes(a, device, load));
     if (!load.low(a.limits)) continue;
     Finding finding;
@@ -398,7 +401,7 @@ std::vector<Finding> stalled(const Analysis& a) {
   std::vector<std::size_t> waiting;
   Nanos longest = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto& stall = a.stalls[device];
+    const auto& stall = a.gpus[device].stall;
     if (!stall) continue;
     for (const Slice& slice : a.devices[device].slices) {
       const Nanos from = std::max(slice.begin, stall->time.begin), to = std::min(slice.end, stall->time.end);

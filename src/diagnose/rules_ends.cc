@@ -215,7 +215,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
              : fmt::format("{} first: it names what each thread waits for; then end the process",
                            stack_dump(a, fmt::format("{}", holder(a, finding.claims.front()))));
   if (hangs) finding.would_overturn = "what wakes such jobs: if it is a signal, it was meant to wait";
-  if (quiet && !hangs && mostly_at(a, finding.claims, a.thread_waits)) {
+  if (quiet && !hangs && mostly_at(a, finding.claims, a.code.thread_waits)) {
     finding.evidence.push_back("the main thread waited for another thread of its process, and none was seen at work");
     finding.advice =
         "see in its output whether an exception had ended the thread that the main one waits for, and let it end the "

@@ -54,7 +54,7 @@ void say_the_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
 
 // Its stacks tell that it waits for a process that it has started, which feeds it, or takes what it sends. True if so.
 bool say_the_process(const Analysis& a, const HostSummary& s, Finding& finding) {
-  if (s.helpers == 0 || !mostly_at(a, finding.claims, a.process_waits)) return false;
+  if (s.helpers == 0 || !mostly_at(a, finding.claims, a.code.process_waits)) return false;
   finding.evidence.insert(finding.evidence.begin() + 1,
                           "there it waits for another process, in a pipe, a queue or a lock of multiprocessing");
   std::erase(finding.candidates, Cause::kInputTooFewWorkers);
@@ -116,7 +116,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   finding.title =
       in_pauses ? "The GPU pauses for code of the training process" : "The GPU waits for code of the training process";
   const double main = s.owner_cpu + s.owner_delay;
-  if (mostly_at(a, finding.claims, a.feeding)) {
+  if (mostly_at(a, finding.claims, a.code.feeding)) {
     finding.by_threads = true;
     finding.title = in_pauses ? "The GPU pauses while the main thread waits for another thread of its process"
                               : "The GPU waits while the main thread waits for another thread of its process";
@@ -131,7 +131,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.candidates = {Cause::kGilContention, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
     if (no_loader(a, s)) finding.candidates.push_back(Cause::kInputInMainProcess);
     finding.candidates.push_back(Cause::kHostGraphBuilding);
-  } else if (hardly(a, main + s.owner_threads, finding.claims) && mostly_at(a, finding.claims, a.idle_loops)) {
+  } else if (hardly(a, main + s.owner_threads, finding.claims) && mostly_at(a, finding.claims, a.code.idle_loops)) {
     say_the_loop(in_pauses, finding);
   } else if (hardly(a, main + s.owner_threads, finding.claims) && takes_a_lock(a, s, finding.claims)) {
     say_the_lock(a, s, in_pauses, finding);
@@ -194,19 +194,19 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.cause = Cause::kInteractiveHoldingGpu;
     finding.title = "The GPU waits for somebody at a terminal";
   }
-  if (!in_pauses && a.kernel_waits.share >= a.limits[Threshold::kChannelShare])
+  if (!in_pauses && a.code.kernel_waits.share >= a.limits[Threshold::kChannelShare])
     finding.evidence.push_back(
         fmt::format("{} in {}, in {} of the looks at {} stacks: what comes after that does not overlap with them",
                     devices_of_ranks(a).size() > 1 ? "the processes on the GPUs wait for their kernels"
                                                    : "it waits for its kernels",
-                    a.kernel_waits.place, human_percent(a.kernel_waits.share),
+                    a.code.kernel_waits.place, human_percent(a.code.kernel_waits.share),
                     devices_of_ranks(a).size() > 1 ? "all their" : "its"));
   const bool asleep = hardly(a, main + s.owner_threads, finding.claims);
   finding.advice =
       for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
       : finding.by_threads
           ? "let the main thread go on meanwhile and take what that thread made when it is needed, or make it cheaper"
-      : mostly_at(a, finding.claims, a.idle_loops)
+      : mostly_at(a, finding.claims, a.code.idle_loops)
           ? "begin what is awaited there earlier (asyncio.create_task, gather): several at a time, ahead of the step"
       : asleep && takes_a_lock(a, s, finding.claims)
           ? "see which thread or process has that lock meanwhile (py-spy dump shows all threads): hold it shorter, or "
@@ -214,7 +214,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       : asleep ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
                : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   if (hardly(a, main + s.owner_threads, finding.claims)) {
-    const bool in_loop = mostly_at(a, finding.claims, a.idle_loops);
+    const bool in_loop = mostly_at(a, finding.claims, a.code.idle_loops);
     if (!in_loop && !say_the_timer(a, finding) && !say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
     name_the_neighbour(a, finding);
   }
@@ -268,11 +268,11 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
            cause == Cause::kSlowStorage;  // what is read is libraries, or another part of the readings'
   });
   // Who is hardly ever seen to wait for its kernels does not run dry by waiting for them.
-  if (a.kernel_waits.share < a.limits[Threshold::kMaterial] && a.calls_named &&
+  if (a.code.kernel_waits.share < a.limits[Threshold::kMaterial] && a.code.calls_named &&
       std::erase(finding.candidates, Cause::kSyncPoints) > 0)
     finding.told_apart_from.push_back(
         fmt::format("synchronising: its main thread waited for its kernels in {} of the looks at its stacks",
-                    human_percent(a.kernel_waits.share)));
+                    human_percent(a.code.kernel_waits.share)));
   std::erase(finding.candidates, Cause::kLaunchBound);
   finding.candidates.insert(finding.candidates.begin(), Cause::kLaunchBound);
   if (finding.candidates.size() > 1) return;
@@ -286,8 +286,8 @@ void follow_the_plain(const Analysis& a, Finding& finding) {
   double plain = 0;
   for (const ClaimedPiece& piece : finding.claims) {
     if (piece.where < 0) continue;
-    const auto known = a.plain_shares.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-    if (known != a.plain_shares.end()) plain += known->second * static_cast<double>(piece.end - piece.begin);
+    const auto known = a.code.plain_shares.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.code.plain_shares.end()) plain += known->second * static_cast<double>(piece.end - piece.begin);
   }
   const double share = plain / static_cast<double>(std::max<Nanos>(1, finding.cost()));
   if (share < kMostly) return;
@@ -306,8 +306,8 @@ void follow_the_family(const Analysis& a, Finding& finding) {
   std::map<stacks::Family, Nanos> families;
   for (const ClaimedPiece& piece : finding.claims) {
     if (piece.where < 0) continue;
-    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-    if (known != a.families.end()) families[known->second] += piece.end - piece.begin;
+    const auto known = a.code.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.code.families.end()) families[known->second] += piece.end - piece.begin;
   }
   double launching = 0;
   for (const stacks::Family family : {stacks::Family::kForward, stacks::Family::kBackward, stacks::Family::kOptimizer})
@@ -377,7 +377,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     if (in_pauses)
       finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kCheckpointSync,
                             Cause::kDuplicatePreprocessing};
-    if (threads && !a.one_python_thread_each) add(finding.candidates, {Cause::kGilContention});
+    if (threads && !a.code.one_python_thread_each) add(finding.candidates, {Cause::kGilContention});
     if (no_loader(a, s)) add(finding.candidates, {Cause::kInputInMainProcess});
     add(finding.candidates, {Cause::kHostGraphBuilding});
     if (!in_pauses) add(finding.candidates, {Cause::kLaunchBound, Cause::kSyncPoints});

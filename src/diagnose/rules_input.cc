@@ -293,7 +293,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   append(finding.evidence, growth(a, finding.claims));
   bool ends = false;
   const bool by_processes = s.helpers > 0 && s.owner_threads < a.limits[Threshold::kOtherThreads];
-  if (mostly_at(a, finding.claims, a.feeding) && !by_processes) {
+  if (mostly_at(a, finding.claims, a.code.feeding) && !by_processes) {
     waits_for_threads(a, s, finding);
   } else if (s.helpers == 0) {
     reads_itself(a, s, finding);

@@ -85,7 +85,7 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   std::vector<std::size_t> late;  // for most of it
   Nanos idle = 0;                 // of the one that is late for longest
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (waiting.contains(device) || a.idle_peer[device]) continue;
+    if (waiting.contains(device) || a.gpus[device].idle_peer) continue;
     const Claims own = idle_in(a, device, times);
     finding.claims = united(finding.claims, own);
     if (static_cast<double>(length(own)) < a.limits[Threshold::kMajority] * static_cast<double>(time)) continue;

@@ -18,7 +18,7 @@ namespace headroom::diagnose {
 namespace {
 
 bool in_a_gap(const Analysis& a, std::size_t device, const Slice& slice) {
-  return std::any_of(a.job_gaps[device].begin(), a.job_gaps[device].end(), [&](const JobGap& pause) {
+  return std::any_of(a.gpus[device].job_gaps.begin(), a.gpus[device].job_gaps.end(), [&](const JobGap& pause) {
     return slice.begin >= pause.time.begin && slice.end <= pause.time.end;
   });
 }
@@ -32,7 +32,7 @@ struct Growth {
 Growth growth(const Analysis& a, std::size_t device) {
   constexpr double kStill = 0.9;  // of the most that was in use
   const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-  const auto& end = a.memory_ends[device];
+  const auto& end = a.gpus[device].memory_end;
   if (!memory || memory->samples == 0 || !end || memory->max < kLeastContext || end->used < kStill * memory->max ||
       end->used < 2 * memory->min)
     return {};
@@ -63,7 +63,7 @@ std::optional<std::int64_t> mebibytes_of_nobody(const Analysis& a, std::size_t d
 }  // namespace
 
 bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
-  return a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from;
+  return a.gpus[device].quiet_end && slice.begin >= a.gpus[device].quiet_end->from;
 }
 
 bool during_work(const Analysis& a, std::size_t device, const Slice& slice) {
@@ -102,7 +102,7 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   bool freed = false, held = false, few = false, nobody = true;
   double most_busy = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto& end = a.quiet_ends[device];
+    const auto& end = a.gpus[device].quiet_end;
     if (!end) continue;
     claim_on(
         a, device,
@@ -160,7 +160,7 @@ std::vector<Finding> between_jobs(const Analysis& a) {
   std::size_t times = 0;
   Nanos longest = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const std::vector<JobGap>& pauses = a.job_gaps[device];
+    const std::vector<JobGap>& pauses = a.gpus[device].job_gaps;
     if (pauses.empty()) continue;
     const auto length = [](const JobGap& pause) { return pause.time.end - pause.time.begin; };
     const JobGap& most = *std::max_element(pauses.begin(), pauses.end(),

@@ -19,8 +19,8 @@ struct FullMemory {
 std::optional<FullMemory> full_at_the_end(const Analysis& a) {
   std::optional<FullMemory> full;
   double fullest = 0;
-  for (std::size_t device = 0; device < a.memory_ends.size(); ++device) {
-    const auto& end = a.memory_ends[device];
+  for (std::size_t device = 0; device < a.gpus.size(); ++device) {
+    const auto& end = a.gpus[device].memory_end;
     if (!end || end->total <= 0 || a.ledger.busy(device) == 0) continue;
     const double later = end->used + end->grown * seconds(std::max<Nanos>(0, a.window.end - end->at));
     const double least = a.limits[Threshold::kOutOfMemory] * end->total;

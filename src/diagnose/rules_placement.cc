@@ -204,7 +204,7 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                       const std::vector<std::size_t>& working) {
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return a.idle_peer[device] && !a.of_others[device] && !is_busy(slice.account) &&
+    return a.gpus[device].idle_peer && !a.gpus[device].of_others && !is_busy(slice.account) &&
            slice.account != Account::kUnobserved;
   });
   finding.title = fmt::format("{} did nothing while {} worked", gpu_names(a, idle), gpu_names(a, working));
@@ -267,7 +267,7 @@ std::vector<Finding> placement(const Analysis& a) {
   std::vector<std::size_t> idle, working;
   const double works = a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (a.idle_peer[device] && !a.of_others[device]) idle.push_back(device);
+    if (a.gpus[device].idle_peer && !a.gpus[device].of_others) idle.push_back(device);
     const Nanos own = a.ledger.busy(device) - a.ledger.total(Account::kForeign, device);
     if (static_cast<double>(own) > works) working.push_back(device);
   }
@@ -293,13 +293,13 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
   Finding finding;
   // Where the job never was, nothing of its was lost.
   finding.claims = claim_accounts(a, {Account::kForeign});
-  std::erase_if(finding.claims, [&](const ClaimedPiece& piece) { return a.of_others[piece.device]; });
+  std::erase_if(finding.claims, [&](const ClaimedPiece& piece) { return a.gpus[piece.device].of_others; });
   Nanos own = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (!a.of_others[device]) own += a.ledger.total(Account::kUseful, device);
+    if (!a.gpus[device].of_others) own += a.ledger.total(Account::kUseful, device);
   bool matters = a.share(finding.cost()) >= a.limits[Threshold::kTenantBusy];
   for (const Tenant& tenant : a.tenants) {
-    if (a.of_others[tenant.device]) continue;
+    if (a.gpus[tenant.device].of_others) continue;
     const auto total = a.devices[tenant.device].device.memory_total_bytes;
     const double share = total ? static_cast<double>(tenant.peak_bytes) / static_cast<double>(*total) : 0;
     matters |= share >= a.limits[Threshold::kTenantMemory] && memory_was_short(a, tenant.device);

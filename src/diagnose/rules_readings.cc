@@ -20,7 +20,7 @@ namespace {
 
 // Kernels in the last part of the window, and no device without any: nothing hangs then.
 bool still_computing(const Analysis& a) {
-  if (std::any_of(a.quiet_ends.begin(), a.quiet_ends.end(), [](const auto& end) { return end.has_value(); }))
+  if (std::any_of(a.gpus.begin(), a.gpus.end(), [](const GpuAnalysis& gpu) { return gpu.quiet_end.has_value(); }))
     return false;
   return std::any_of(a.devices.begin(), a.devices.end(), [&](const DeviceTime& device) {
     for (auto slice = device.slices.rbegin(); slice != device.slices.rend() && slice->end > a.late_from; ++slice)
@@ -30,7 +30,7 @@ bool still_computing(const Analysis& a) {
 }
 
 bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
-  return slice.account == Account::kUnexplained && recurs(a, slice.phase) && !a.idle_peer[device] &&
+  return slice.account == Account::kUnexplained && recurs(a, slice.phase) && !a.gpus[device].idle_peer &&
          during_work(a, device, slice);
 }
 
@@ -40,7 +40,7 @@ bool larger_batch_may_fit(const Analysis& a) {
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
     const auto total = a.devices[device].device.memory_total_bytes;
-    if (a.idle_peer[device] || !memory || memory->samples == 0 || !total) continue;
+    if (a.gpus[device].idle_peer || !memory || memory->samples == 0 || !total) continue;
     if (larger_batch_fits(memory->max, static_cast<double>(*total)) <= 1) return false;
   }
   return true;
@@ -59,8 +59,8 @@ std::string batch_sentence(const Analysis& a, double by_utilisation) {
 Claims gains_of_all_unseen(const Analysis& a, Finding& finding, std::string condition) {
   Claims all = claim(a, [&](std::size_t device, const Slice& slice) {
     const bool open = slice.account == Account::kUnexplained || slice.account == Account::kTeardown ||
-                      (slice.account == Account::kUnobserved && !a.unreported[device]);
-    return open && !a.idle_peer[device] && during_work(a, device, slice);
+                      (slice.account == Account::kUnobserved && !a.gpus[device].unreported);
+    return open && !a.gpus[device].idle_peer && during_work(a, device, slice);
   });
   Nanos unread = 0;
   for (const ClaimedPiece& piece : all)
@@ -152,7 +152,7 @@ std::string shares_apart(const Analysis& a, const std::vector<std::size_t>& apar
   Nanos most = 0, most_apart = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const bool is_apart = std::find(apart.begin(), apart.end(), device) != apart.end();
-    if (!is_apart && !a.idle_peer[device]) others.push_back(device);
+    if (!is_apart && !a.gpus[device].idle_peer) others.push_back(device);
     Nanos& busiest = is_apart ? most_apart : most;
     busiest = std::max(busiest, a.ledger.busy(device));
   }
@@ -245,7 +245,7 @@ namespace {
 std::vector<std::string> common_words(const Analysis& a) {
   std::vector<std::size_t> at_work;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (!a.idle_peer[device]) at_work.push_back(device);
+    if (!a.gpus[device].idle_peer) at_work.push_back(device);
   if (!a.common_lows || at_work.size() < 2) return {};
   return {
       fmt::format("{} are low in the same readings ({} of {}): what they wait for they have in common, such as one "
@@ -259,7 +259,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a)) return {};
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kUnexplained && !recurs(a, slice.phase) && !a.idle_peer[device] &&
+    return slice.account == Account::kUnexplained && !recurs(a, slice.phase) && !a.gpus[device].idle_peer &&
            during_work(a, device, slice);
   });
   if (const Claims gaps = between_jobs_of(a); !a.material(length(gaps)))
@@ -273,10 +273,10 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!a.material(finding.cost())) return {};
   Nanos busy = 0, idle = 0, error = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (a.idle_peer[device]) continue;
+    if (a.gpus[device].idle_peer) continue;
     busy += a.ledger.busy(device);
     idle += a.ledger.total(Account::kUnexplained, device);
-    error += a.busy_error[device];
+    error += a.gpus[device].busy_error;
   }
   // The likeliest first. Less evidence leaves more causes: all that an idle GPU can wait for.
   finding.candidates = {Cause::kInputTooFewWorkers,
@@ -325,7 +325,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   finding.evidence.push_back(std::move(resident));
   append(finding.evidence, common_words(a));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
+    if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.gpus[device].idle_peer)
       finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch(a, device) : ""));
   if (!a.material(error)) say_error(static_cast<double>(error) / observed, finding.evidence);
   say_what_came_before(a, finding);
@@ -355,7 +355,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   }
   finding.bound = fmt::format("whatever the cause, at most {} {}{}", human_factor(finding.gain->high),
                               finding.gain->condition, between_steps ? batch_sentence(a, finding.gain->high) : "");
-  finding.gain->condition = "whatever the cause, " + finding.gain->condition;
+  finding.gain->any_cause = true;
   return only(std::move(finding));
 }
 
@@ -400,7 +400,7 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     const Nanos rest = all - idle;
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
                                            human_duration(idle), human_duration(rest)));
-    say_error(static_cast<double>(a.busy_error[device]) / static_cast<double>(a.ledger.span()), finding.evidence);
+    say_error(static_cast<double>(a.gpus[device].busy_error) / static_cast<double>(a.ledger.span()), finding.evidence);
     if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
     // A loader that is too slow looks so, too: the GPU waits after as many batches as its workers have made ahead.
     if (static_cast<double>(idle) > a.limits[Threshold::kMajority] * static_cast<double>(a.ledger.span()))

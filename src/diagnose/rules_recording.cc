@@ -91,7 +91,7 @@ std::vector<Finding> losses(const Analysis& a) {
   }
   // What was lost, or never reported, has a finding of its own.
   Claims unobserved = claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kUnobserved && !a.unreported[device];
+    return slice.account == Account::kUnobserved && !a.gpus[device].unreported;
   });
   for (const LostDevice& lost : a.lost) unobserved = without(unobserved, unread_by_loss(a, lost));
   const double shortest = a.limits[Threshold::kGapIntervals] * static_cast<double>(a.meta.interval);

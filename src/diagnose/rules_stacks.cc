@@ -38,7 +38,7 @@ void add_starved(const Analysis& a, Finding& finding) {
 // That a GPU runs dry while its process waits for kernels follows from more such looks than kernels ran for. Of few
 // looks some are more by chance: three standard deviations are none.
 void say_if_chance(const Analysis& a, Finding& finding) {
-  const CodeShare& waits = a.kernel_waits;
+  const CodeShare& waits = a.code.kernel_waits;
   if (waits.looks <= 0 || is_profiled(a)) return;
   const double deviation = std::sqrt(waits.share * (1 - waits.share) / waits.looks);
   if (a.share(finding.cost()) >= 3 * deviation) return;

@@ -20,8 +20,8 @@ namespace {
 
 stacks::Family family_of(const Analysis& a, const ClaimedPiece& piece) {
   if (piece.where < 0) return stacks::Family::kNone;
-  const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-  return known == a.families.end() ? stacks::Family::kNone : known->second;
+  const auto known = a.code.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+  return known == a.code.families.end() ? stacks::Family::kNone : known->second;
 }
 
 // What compiled: compilers that the job started ran, or its stacks were in one.
@@ -345,13 +345,14 @@ std::vector<Finding> startup(const Analysis& a) {
     findings = {loads(a, claims, compiling)};
   }
   for (Finding& finding : findings) {
+    Gain gain{.condition = "for runs of this length", .more = "; less for longer ones"};
     if (length(all) == length(claims)) {
-      gains_by_removal(a, finding, "for runs of this length; less for longer ones");
+      gains_by_removal(a, claims, finding, gain);
       continue;
     }
-    const Claims own = std::exchange(finding.claims, all);  // what makes one start faster does so for the later ones
-    gains_by_removal(a, finding, "for runs of this length, with the later starts; less for longer ones");
-    finding.claims = own;
+    // What makes one start faster does so for the later ones.
+    gain.later_starts = true;
+    gains_by_removal(a, all, finding, gain);
   }
   return findings;
 }

@@ -51,8 +51,8 @@ Claims before_first_kernel(const Analysis& a, const Claims& claims) {
 std::optional<std::pair<std::int64_t, double>> kernels_of(const Analysis& a) {
   std::int64_t kernels = 0;
   Nanos time = 0;
-  for (const auto& profile : a.profiles)
-    if (profile) kernels += profile->kernels, time += profile->kernel_time;
+  for (const GpuAnalysis& gpu : a.gpus)
+    if (gpu.profile) kernels += gpu.profile->kernels, time += gpu.profile->kernel_time;
   if (kernels == 0) return std::nullopt;
   return std::pair(kernels, seconds(time) / static_cast<double>(kernels));
 }
@@ -69,7 +69,7 @@ void name_copies(const Analysis& a, Finding& finding) {
     if (copy.place.starts_with("pageable")) pageable += copy.share;
     if (copy.place == info(GpuWork::kCopyOnDevice).name) within += copy.share;
   }
-  if (within >= a.limits[Threshold::kMajority] && a.profiles.size() > 1) {
+  if (within >= a.limits[Threshold::kMajority] && a.gpus.size() > 1) {
     finding.title = "The GPU copies to or from another one, or within its memory, and no kernel runs meanwhile";
     finding.advice =
         "to another GPU: send it while kernels run (micro-batches), or keep on one GPU what exchanges the most; within "
@@ -426,10 +426,10 @@ void name_the_trace(const Analysis& a, Finding& finding) {
 std::vector<Finding> exposed_communication(const Analysis& a) {
   Finding finding;
   Nanos kernels = 0;
-  for (std::size_t device = 0; device < a.profiles.size(); ++device) {
-    if (!a.profiles[device]) continue;
-    kernels += a.profiles[device]->kernel_time;
-    for (const auto& [begin, end] : a.profiles[device]->exposed)
+  for (std::size_t device = 0; device < a.gpus.size(); ++device) {
+    if (!a.gpus[device].profile) continue;
+    kernels += a.gpus[device].profile->kernel_time;
+    for (const auto& [begin, end] : a.gpus[device].profile->exposed)
       finding.claims.push_back({device, begin, end, Account::kUseful, -1});
   }
   if (!a.material(finding.cost())) return {};

@@ -77,7 +77,7 @@ std::vector<std::string> told_instead(const Analysis& a, std::size_t device) {
     const MetricStats* found = a.stats_of(device, metric);
     return found && found->samples > 0 ? found : nullptr;
   };
-  if (const ClockLimits& clocks = a.clocks[device]; clocks.idle > 0)
+  if (const ClockLimits& clocks = a.gpus[device].clocks; clocks.idle > 0)
     parts.push_back(fmt::format("the driver called it idle in {} of {} readings ({})", clocks.idle, clocks.all,
                                 human_percent(static_cast<double>(clocks.idle) / static_cast<double>(clocks.all))));
   if (const MetricStats* power = stats(Metric::kPower))
@@ -133,7 +133,7 @@ std::vector<Finding> utilisation_not_logged(const Analysis& a, const std::vector
   finding.tiers = "N";
   finding.title = "The log has no column of utilisation";
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return a.unreported[device] && slice.account == Account::kUnobserved;
+    return a.gpus[device].unreported && slice.account == Account::kUnobserved;
   });
   finding.evidence = power_apart(a, silent);
   for (const std::size_t device : silent) {
@@ -157,7 +157,7 @@ std::vector<Finding> utilisation_not_reported(const Analysis& a) {
   std::vector<std::size_t> silent;
   bool mig = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (!a.unreported[device]) continue;
+    if (!a.gpus[device].unreported) continue;
     silent.push_back(device);
     mig |= a.devices[device].device.mig_mode == "enabled";
     const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
@@ -176,7 +176,7 @@ std::vector<Finding> utilisation_not_reported(const Analysis& a) {
   finding.tiers = "N";
   finding.title = fmt::format("The utilisation of {} was not reported", gpu_names(a, silent));
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return a.unreported[device] && slice.account == Account::kUnobserved;
+    return a.gpus[device].unreported && slice.account == Account::kUnobserved;
   });
   finding.evidence.push_back(mig ? "MIG is enabled: the driver reports no utilisation of the whole GPU then"
                                  : "the driver does so of a GPU that is split (MIG), and of some virtual GPUs");

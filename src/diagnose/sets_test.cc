@@ -141,7 +141,7 @@ TEST(Sets, BytesOverPcieAreTakenFromGpmWhereItTellsThem) {
   const auto copied = [&] {
     double bytes = 0;
     const Analysis a = analyze(recording);
-    for (const CopiedBytes& some : a.copied.front().value()) bytes += some.bytes;
+    for (const CopiedBytes& some : a.gpus.front().copied.value()) bytes += some.bytes;
     return bytes;
   };
   const double by_counter = copied();

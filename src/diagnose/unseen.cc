@@ -36,7 +36,7 @@ Claims unread_by_loss(const Analysis& a, const LostDevice& lost) {
 Nanos unseen_at_end(const Analysis& a) {
   Nanos unseen = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (a.unreported[device]) continue;
+    if (a.gpus[device].unreported) continue;
     Nanos from = a.window.end;
     const auto& slices = a.devices[device].slices;
     for (auto last = slices.rbegin(); last != slices.rend() && last->account == Account::kUnobserved; ++last)
@@ -47,7 +47,7 @@ Nanos unseen_at_end(const Analysis& a) {
 }
 
 bool logged_no_utilisation(const Analysis& a, std::size_t device) {
-  return a.unreported[device] && a.meta.origin.starts_with("import:") && !a.stats_of(device, Metric::kGpuUtil);
+  return a.gpus[device].unreported && a.meta.origin.starts_with("import:") && !a.stats_of(device, Metric::kGpuUtil);
 }
 
 namespace {

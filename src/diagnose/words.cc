@@ -290,7 +290,7 @@ bool too_short_to_list(const Analysis& a) {
 bool looks_often(const Analysis& a) { return a.meta.interval <= 100 * kMillisecond; }
 
 std::string memory_grows(const Analysis& a, std::size_t device) {
-  const auto& end = a.memory_ends[device];
+  const auto& end = a.gpus[device].memory_end;
   const auto full = end ? end->full_in_seconds() : std::nullopt;
   if (!full || a.job.batch.present || *full > seconds(a.window.length())) return "";
   return fmt::format(", and {} more each second: full in {} at this pace",

@@ -58,7 +58,7 @@ std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
 bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& claims) {
   Nanos told = 0;
   for (const ClaimedPiece& piece : claims)
-    if (piece.where >= 0 && a.child_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
+    if (piece.where >= 0 && a.code.child_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
       told += piece.end - piece.begin;
   const double most = a.limits[Threshold::kMajority];
   return static_cast<double>(told) >= most * static_cast<double>(length(claims)) ||

@@ -48,4 +48,10 @@ Better better_by_name(std::string_view metric) {
   return higher ? Better::kHigher : Better::kLower;
 }
 
+const MetricStats* DeviceStats::find(Metric metric) const {
+  const auto found =
+      std::find_if(metrics.begin(), metrics.end(), [&](const auto& one) { return one.metric == metric; });
+  return found == metrics.end() ? nullptr : &*found;
+}
+
 }  // namespace headroom

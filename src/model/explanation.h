@@ -34,6 +34,7 @@ struct DeviceStats {
   std::size_t device = 0;  // index into Ledger::devices
   std::vector<MetricStats> metrics;
   bool operator==(const DeviceStats&) const = default;
+  [[nodiscard]] const MetricStats* find(Metric metric) const;  // nullptr: the recording has none
 };
 
 // A phase of a device's time: one that recurs, found in its utilisation, or one that has a name.

@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/finding.h"
 
+#include <fmt/format.h>
+
+#include "base/strings.h"
+
 namespace headroom {
 
 Nanos length(const Claims& claims) {
   Nanos sum = 0;
   for (const ClaimedPiece& piece : claims) sum += piece.end - piece.begin;
   return sum;
+}
+
+std::string Gain::words() const {
+  std::string text = any_cause ? "whatever the cause, " : "";
+  if (!causes.empty()) {
+    std::vector<std::string> names;
+    for (const Cause cause : causes) names.emplace_back(info(cause).words);
+    text = fmt::format("if the cause is {}, and ", join(names, " or "));
+  }
+  text += condition;
+  if (later_starts) text += ", with the later starts";
+  return text + more;
 }
 
 }  // namespace headroom

@@ -26,7 +26,13 @@ using Claims = std::vector<ClaimedPiece>;  // by device, then in order of time; 
 struct Gain {
   double low = 1.0, high = 1.0;  // factors of time at equal work; low is 1 while the cause may be another
   std::string condition;
+  bool any_cause = false;     // it holds whichever of a set's causes it is
+  std::vector<Cause> causes;  // it holds if it is one of these
+  bool later_starts = false;  // it counts the job's later starts as well
+  std::string more;           // what is to be said after the condition: ", counting 3 s of other time"
   bool operator==(const Gain&) const = default;
+
+  [[nodiscard]] std::string words() const;  // all of that: "if the cause is data loading, and ..."
 };
 
 // A statement about the recording, with what it rests on. A set of candidates where the tier cannot separate them.
@@ -51,6 +57,7 @@ struct Finding {
   std::string would_overturn;  // the one observation that would
   std::string advice;          // what to try; "" where there is nothing to try
   std::optional<Gain> gain;    // of time at equal work, where this recording bounds it
+  Claims counted;              // all time that the gain counts, where that is more than the claims
   std::string bound;           // the gain in words; "" without advice
   bool operator==(const Finding&) const = default;
 

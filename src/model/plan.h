@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/explanation.h"
@@ -27,8 +28,8 @@ struct Option {
   std::string apply;     // the exact edit or command
   std::string verify;    // the criterion, at equal work
   std::string undo;
-  // What Headroom itself can change: "task_file.gpu_memory=3.5GiB"; of a larger batch its sizes: "batch_size=32:128".
-  std::optional<std::string> setting;
+  std::optional<std::pair<double, double>> batch_sizes;  // from and to, where it changes them and both are known
+  std::optional<std::pair<std::string, std::string>> task_file;  // what Headroom itself can set: "gpu_memory", "3GiB"
   std::int64_t outcomes = 0;  // predictions for this cause that were verified so far, and shaped the interval
   bool operator==(const Option&) const = default;
 };

@@ -113,7 +113,8 @@ struct StartupFacts {
   std::optional<Estimate> inside_seconds;   // per trial, between its begin and its first step
   std::optional<Estimate> between_seconds;  // per trial, between the end of one and the begin of the next of a worker
   std::optional<double> share;              // of worker time, both kinds
-  std::string method;  // "Theil-Sen regression of duration on steps", "measured: first kernel", …
+  std::string method;     // of `inside_seconds`: "Theil-Sen regression of duration on steps"; absent: why not known
+  std::string borne_out;  // what else bears it out, or bounds it; "": nothing
   bool operator==(const StartupFacts&) const = default;
 };
 
@@ -169,9 +170,10 @@ struct FailureGroup {
   std::string where;                // "batch_size >= 256 and layers >= 6", "at step 1", "spread over all parameters"
   std::int64_t failed = 0, of = 0;  // so many of the trials there
   bool before_first_step = false;
-  bool region = false;  // of the parameters: `where` may be avoided
-  bool to_end = false;  // from one trial on, whatever the parameters
-  bool worker = false;  // of one of several workers, as the storage has them
+  bool region = false;   // of the parameters: `where` may be avoided
+  bool in_time = false;  // a stretch of the study, whatever the parameters
+  bool to_end = false;   // likewise, and its last
+  bool worker = false;   // of one of several workers, as the storage has them
   // Of those that failed, by a recording: the output said so as they ended; the GPU's memory was full as they did.
   std::int64_t said_out_of_memory = 0, memory_full = 0;
   double worker_seconds = 0;         // of those that failed

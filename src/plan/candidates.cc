@@ -155,21 +155,20 @@ class Maker {
     if (finding) {
       made.cost = share_of_all(*finding);
       option.candidates = finding->candidates;
-      option.gain.condition = finding->gain ? finding->gain->condition : finding->bound;
+      option.gain = finding->gain.value_or(Gain{.condition = finding->bound});
+      option.gain.low = option.gain.high = 1;  // the simulation's to say
       if (finding->gain && !finding->cause) {
-        std::string_view condition = finding->gain->condition;
-        constexpr std::string_view kAny = "whatever the cause, ";
-        if (condition.starts_with(kAny)) condition.remove_prefix(kAny.size());
+        option.gain.any_cause = false;
+        option.gain.causes = {fix.cause};
         // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
         made.change.keeps =
             fix.cause == Cause::kExposedCommunication && e_.bound && finding->gain->high > e_.bound->speedup_high;
-        if (made.change.keeps) condition = "if no GPU waited for another, while each keeps its kernels";
-        option.gain.condition = fmt::format("if the cause is {}, and {}", info(fix.cause).words, condition);
+        if (made.change.keeps) option.gain.condition = "if no GPU waited for another, while each keeps its kernels";
       }
       made.flipped = finding->cause ? finding->would_overturn
                                     : fmt::format("{}, if it names another cause", observation(fix.cause));
       if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
-        option.gain.condition = "none for this job, which takes as long with fewer; the others come back";
+        option.gain = {.condition = "none for this job, which takes as long with fewer; the others come back"};
     } else {
       made.flipped = observation(fix.cause);
     }
@@ -188,11 +187,8 @@ class Maker {
   void without_tries(const Fix& fix, Candidate& made) const {
     const bool tried = std::any_of(e_.findings.begin(), e_.findings.end(),
                                    [](const Finding& finding) { return finding.cause == Cause::kOomRestartLoop; });
-    constexpr std::string_view kLater = ", with the later starts";
-    std::string& condition = made.option.gain.condition;
-    const auto at = condition.find(kLater);
-    if (!tried || at == std::string::npos || fix.mechanism != Mechanism::kRemoves) return;
-    condition.erase(at, kLater.size());
+    if (!tried || !made.option.gain.later_starts || fix.mechanism != Mechanism::kRemoves) return;
+    made.option.gain.later_starts = false;
     made.change.only_own = true;
   }
 
@@ -209,10 +205,7 @@ class Maker {
       return one.option.cause && one.option.finding == made.option.finding && one.option.apply == made.option.apply;
     });
     if (same == made_.end() || made.option.candidates.empty()) return false;
-    const std::string first(info(*same->option.cause).words);
-    std::string& condition = same->option.gain.condition;
-    if (const auto at = condition.find(first); at != std::string::npos)
-      condition.insert(at + first.size(), fmt::format(" or {}", info(*made.option.cause).words));
+    if (auto& causes = same->option.gain.causes; !causes.empty()) causes.push_back(*made.option.cause);
     same->probability = std::min(same->surely, same->probability + made.probability);
     return true;
   }
@@ -230,7 +223,7 @@ class Maker {
       others.push_back(fmt::format("{}", i + 1));
     }
     if (!others.empty())
-      made.option.gain.condition +=
+      made.option.gain.more +=
           fmt::format("; in {} {} as well", others.size() == 1 ? "finding" : "findings", fmt::join(others, " and "));
   }
 
@@ -257,9 +250,10 @@ class Maker {
           const double times = static_cast<double>(request_.tasks.value_or(1)) / std::max(1.0, at_once);
           made.change.factor = std::clamp(times, 1.0, e_.bound->speedup_high);
           option.promises = true;
-          option.gain.condition =
-              times > 1 ? "if their kernels do not slow each other down and memory and cores suffice"
-                        : fmt::format("{:.1f} tasks ran at once on each GPU already, on average", at_once);
+          option.gain = {.condition =
+                             times > 1
+                                 ? "if their kernels do not slow each other down and memory and cores suffice"
+                                 : fmt::format("{:.1f} tasks ran at once on each GPU already, on average", at_once)};
         }
         return true;
       case Mechanism::kSpreads:
@@ -313,11 +307,11 @@ class Maker {
     if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
     option.apply += limit;
     if (const auto cores = cores_then(model_, made.change); cores && !asleep && !option.gain.condition.empty()) {
-      option.gain.condition += fmt::format("; simulated with {} on {} core{}", count_of(workers, "worker"),
-                                           human_figure(*cores, 2), *cores > 1 ? "s" : "");
+      option.gain.more += fmt::format("; simulated with {} on {} core{}", count_of(workers, "worker"),
+                                      human_figure(*cores, 2), *cores > 1 ? "s" : "");
       constexpr double kNoticed = 0.05;
       if (model_.others >= kNoticed)
-        option.gain.condition += fmt::format(", {} of which others used meanwhile", human_figure(model_.others, 2));
+        option.gain.more += fmt::format(", {} of which others used meanwhile", human_figure(model_.others, 2));
     }
     if (by_sleeping_threads)
       option.title = "More loader threads", option.verify = "time per step with twice as many threads";
@@ -347,7 +341,7 @@ class Maker {
     option.safety = Safety::kSafe;
     option.why_safe = "it changes nothing";
     option.promises = false;
-    option.gain.condition = "none";
+    option.gain = {.condition = "none"};
     option.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
   }
 
@@ -358,20 +352,20 @@ class Maker {
     made.change.finding.reset();  // it acts on every step, not on what is claimed
     made.change.factor = factor;
     option.promises = e_.bound.has_value();
-    if (known.batch) option.setting = fmt::format("batch_size={:g}:{:g}", known.batch->first, known.batch->second);
+    if (known.batch) option.batch_sizes = known.batch;
     if (const auto said = batch_said(e_); said && known.batch && said->value == known.batch->first)
       option.apply = fmt::format("{}{:g} instead of {}", said->name, known.batch->second, said->words);
     if (request_.step_times) made.flipped.clear();
     if (request_.step_times && request_.batch)
-      option.gain.condition = "by the line through two measured batch sizes, if the loader keeps up";
+      option.gain = {.condition = "by the line through two measured batch sizes, if the loader keeps up"};
     else if (known.batch)
-      option.gain.condition = fmt::format(
-          "if batch {:g} to {:g} is the cause at all and the accuracy stays; else no gain. Two batch sizes "
-          "measured tell",
-          known.batch->first, known.batch->second);
+      option.gain = {.condition = fmt::format("if batch {:g} to {:g} is the cause at all and the accuracy stays; else "
+                                              "no gain. Two batch sizes measured tell",
+                                              known.batch->first, known.batch->second)};
     else
-      option.gain.condition = "if the batch is the cause at all and the accuracy stays. Two batch sizes measured tell";
-    if (!known.batch_limit.empty()) option.gain.condition += "; " + known.batch_limit;
+      option.gain = {.condition =
+                         "if the batch is the cause at all and the accuracy stays. Two batch sizes measured tell"};
+    if (!known.batch_limit.empty()) option.gain.more = "; " + known.batch_limit;
     if (!request_.step_times && !request_.probe) {
       option.apply += "; measure it first at both sizes";
       option.verify = fmt::format(
@@ -397,8 +391,9 @@ class Maker {
     }
     made.change.factor = static_cast<double>(all) / static_cast<double>(all - claimed.size());
     made.option.promises = true;
-    made.option.gain.condition =
-        "if the work can be split evenly over all of them, and nothing for a single task that uses one GPU";
+    made.option.gain = {
+        .condition =
+            "if the work can be split evenly over all of them, and nothing for a single task that uses one GPU"};
     return true;
   }
 
@@ -415,7 +410,7 @@ class Maker {
     const double bytes = kMargin * static_cast<double>(*e_.batch->largest_gpu_bytes);
     const auto mib = static_cast<std::int64_t>(bytes / (1 << 20)) + 1;
     made.option.apply = fmt::format("gpu_memory = \"{}MiB\" in [defaults] of the task file (--apply writes it)", mib);
-    made.option.setting = fmt::format("task_file.gpu_memory={}MiB", mib);
+    made.option.task_file = {"gpu_memory", fmt::format("{}MiB", mib)};
   }
 
   // What is not run has no kernels either, nor other idle time, and kernels of larger batches take less time: what else
@@ -437,7 +432,7 @@ class Maker {
     const auto least = std::min_element(rest.begin(), rest.end(), [](auto& x, auto& y) { return x.second < y.second; });
     made.change.beside = seconds(least->second);
     made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
-    made.option.gain.condition += "; its high end has the kernels and the other time of these phases, too";
+    made.option.gain.more += "; its high end has the kernels and the other time of these phases, too";
   }
 
   // Phases that are named as what the claims are, or are claimed for most of their time, with a tenth of all that is
@@ -477,23 +472,23 @@ class Maker {
     const bool partly = made.change.cheaper && fix.cause != Cause::kEpochWorkerRestart;
     const bool unknown = splits || partly || (!certain && !measured);
     const CauseHistory* history = history_of(request_, fix.cause);
-    std::string& condition = made.option.gain.condition;
-    if (fix.stays > 0) condition += "; it is not equal work: half of the validations, and what they tell, are given up";
+    std::string& more = made.option.gain.more;
+    if (fix.stays > 0) more += "; it is not equal work: half of the validations, and what they tell, are given up";
     const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
     const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
     if (unknown) {
-      if (certain && made.option.promises) condition += "; how much of that can be had is not known";
+      if (certain && made.option.promises) more += "; how much of that can be had is not known";
     } else if (history) {  // the bound stays what this recording allows
       made.least = std::clamp(history->shrink_low, 0.0, 1.0);
       made.option.outcomes = history->n;
     } else if (shown.empty() || no_cores) {
-      if (made.option.promises) condition += "; nothing here shows how much of that this change saves";
+      if (made.option.promises) more += "; nothing here shows how much of that this change saves";
     } else {
       made.least = kHalf;
       if (made.change.finding) made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
       if (made.change.finding && made.change.mechanism == Mechanism::kLoads)
         made.seen = std::min(*made.seen, saved_beside_others(made.change));
-      if (made.option.promises) condition += fmt::format("; low end: half of that time is saved, as {}", shown);
+      if (made.option.promises) more += fmt::format("; low end: half of that time is saved, as {}", shown);
     }
   }
 
@@ -518,8 +513,8 @@ class Maker {
     }
     made.option.outcomes = 0;
     made.flipped.clear();
-    made.option.gain.condition = fmt::format("as headroom probe measured {} {:g} and {:g} in turn, {} each",
-                                             probe.parameter, now, then, count_of(probe.complete, "run"));
+    made.option.gain = {.condition = fmt::format("as headroom probe measured {} {:g} and {:g} in turn, {} each",
+                                                 probe.parameter, now, then, count_of(probe.complete, "run"))};
   }
 
   void asked_about() {
@@ -556,7 +551,7 @@ class Maker {
     if (option.promises) return;
     option.promises = true;
     made_.back().change.factor = 1;
-    option.gain.condition = "nothing in this recording waited for it";
+    option.gain = {.condition = "nothing in this recording waited for it"};
   }
   static bool names(const Finding& finding, Cause cause) {
     return finding.cause == cause ||

@@ -61,8 +61,10 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   const std::string_view function = function_of(place);
   option.title = fmt::format("Change the code itself: {}", e.ledger.spot(*finding.code, Account::kHostCode));
   option.apply = finding.advice;
-  option.gain.condition = finding.gain->condition + "; how much of that can be had is not known";
-  if (function != place) option.gain.condition += fmt::format("; what {} costs other callers is not counted", function);
+  option.gain = *finding.gain;
+  option.gain.low = option.gain.high = 1;  // the simulation's to say
+  option.gain.more += "; how much of that can be had is not known";
+  if (function != place) option.gain.more += fmt::format("; what {} costs other callers is not counted", function);
   option.safety = Safety::kModerate;
   option.why_safe = "what runs beside the kernels must not need what they have not computed yet";
   made.effort = Effort::kLines;
@@ -74,7 +76,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
                        .share = static_cast<double>(there) / static_cast<double>(finding.cost())};
   for (const std::size_t other : others) {
     made.change.also |= std::uint64_t{1} << other;
-    option.gain.condition += fmt::format("; in finding {} as well", other + 1);
+    option.gain.more += fmt::format("; in finding {} as well", other + 1);
   }
   made.flipped = finding.would_overturn;
   return made;

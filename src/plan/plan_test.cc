@@ -192,10 +192,10 @@ TEST(Plan, NothingIsPromisedThatNoEvidenceShows) {
   ASSERT_NE(less, nullptr);
   EXPECT_EQ(larger->gain.low, 1) << "it may be code on the CPU";
   EXPECT_NEAR(larger->gain.high, 1.5, 0.1) << "all of it might go";
-  EXPECT_THAT(larger->gain.condition, ::testing::HasSubstr("nothing here shows how much of that"));
+  EXPECT_THAT(larger->gain.words(), ::testing::HasSubstr("nothing here shows how much of that"));
   EXPECT_NEAR(less->gain.high, 120.0 / 100, 0.03);
   EXPECT_NEAR(less->gain.low, 120.0 / 110, 0.03) << "half of the half that was seen";
-  EXPECT_THAT(less->gain.condition, ::testing::HasSubstr("low end: half of that time is saved"));
+  EXPECT_THAT(less->gain.words(), ::testing::HasSubstr("low end: half of that time is saved"));
   PlanRequest request;
   request.history = {{Cause::kValidation, 3, 0.6, 0.9}};
   EXPECT_GT(option(plan(e, request), "larger_eval_batch")->gain.low, 1.1) << "outcomes show it";
@@ -215,7 +215,7 @@ TEST(Plan, WhatIsNotRunHasNoKernelsEither) {
   ASSERT_NE(larger, nullptr);
   EXPECT_NEAR(less->gain.high, 120.0 / 100, 0.03) << "half of 40 s, kernels and all";
   EXPECT_GT(less->gain.high, 120.0 / (120 - seconds(e.findings.at(0).cost()) / 2) + 0.02) << "more than is claimed";
-  EXPECT_THAT(less->gain.condition, ::testing::HasSubstr("the kernels and the other time of these phases"));
+  EXPECT_THAT(less->gain.words(), ::testing::HasSubstr("the kernels and the other time of these phases"));
   EXPECT_NEAR(larger->gain.high, 120.0 / 80, 0.07) << "nothing tells how long the kernels of larger batches take";
 }
 
@@ -295,7 +295,7 @@ TEST(Plan, FewerGpusGainNothingForTheJob) {
   const Option* fewer = option(p, "fewer_gpus");
   ASSERT_NE(fewer, nullptr);
   EXPECT_FALSE(fewer->promises);
-  EXPECT_THAT(fewer->gain.condition, ::testing::StartsWith("none for this job"));
+  EXPECT_THAT(fewer->gain.words(), ::testing::StartsWith("none for this job"));
 }
 
 TEST(Plan, ARunIsNotToldToBeRecordedOnceMoreAsItWas) {
@@ -398,7 +398,7 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   const Plan both = plan(twice);
   code = option(both, "named_code");
   ASSERT_NE(code, nullptr);
-  EXPECT_THAT(code->gain.condition, ::testing::EndsWith("; in finding 2 as well"));
+  EXPECT_THAT(code->gain.words(), ::testing::EndsWith("; in finding 2 as well"));
   EXPECT_GT(code->gain.high, option(p, "named_code")->gain.high);
   Explanation partly = twice;
   std::swap(partly.findings[1].claims[0].where, partly.findings[1].claims[1].where);
@@ -409,7 +409,7 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   code = option(apart, "named_code");
   ASSERT_NE(code, nullptr);
   EXPECT_EQ(code->title, "Change the code itself: send (t.py) called by train (t.py)");
-  EXPECT_THAT(code->gain.condition, ::testing::EndsWith("; what send (t.py) costs other callers is not counted"));
+  EXPECT_THAT(code->gain.words(), ::testing::EndsWith("; what send (t.py) costs other callers is not counted"));
 }
 
 TEST(Plan, WhatAGainTakesBeyondItsClaimsIsNotOnlyOfTheLoop) {
@@ -568,7 +568,7 @@ TEST(Plan, WhatAProbeMeasuredOfWorkersIsBothEnds) {
   const Gain measured = option(plan(e, request), "more_loader_workers")->gain;
   EXPECT_NEAR(measured.low, 1.25, 0.02);
   EXPECT_NEAR(measured.high, 1.35, 0.02);
-  EXPECT_THAT(measured.condition, ::testing::HasSubstr("measured num_workers 2 and 4 in turn, 3 runs each"));
+  EXPECT_THAT(measured.words(), ::testing::HasSubstr("measured num_workers 2 and 4 in turn, 3 runs each"));
   request.probe = probe("num_workers", {30, 20, 40});
   EXPECT_NEAR(option(plan(e, request), "more_loader_workers")->gain.high, bound.high, 1e-6)
       << "no more than the recording allows";
@@ -627,7 +627,7 @@ TEST(Plan, ABatchThatDoesNotFitIsNotAdvised) {
   const Option* larger = option(p, "larger_batch");
   ASSERT_NE(larger, nullptr);
   EXPECT_LT(larger->gain.high, 1.25);
-  EXPECT_THAT(larger->gain.condition, ::testing::HasSubstr("the memory"));
+  EXPECT_THAT(larger->gain.words(), ::testing::HasSubstr("the memory"));
 }
 
 TEST(Plan, HistoryNarrowsTheInterval) {
@@ -748,7 +748,7 @@ void expect_the_rules(const Explanation& e, const Plan& p) {
     if (!one.promises) continue;
     ASSERT_GE(one.gain.low, 1);
     ASSERT_GE(one.gain.high, one.gain.low);
-    ASSERT_NE(one.gain.condition, "");
+    ASSERT_NE(one.gain.words(), "");
     const bool spreads = one.id == "one_gpu_per_process";
     if (spreads) {
       ASSERT_LE(one.gain.high, static_cast<double>(e.ledger.devices.size()) + 1e-9);
@@ -756,10 +756,10 @@ void expect_the_rules(const Explanation& e, const Plan& p) {
     if (one.finding && !spreads && one.id != "larger_batch") {
       const Finding& finding = e.findings[*one.finding];
       ASSERT_TRUE(finding.gain);
-      if (one.gain.condition.find(" as well") != std::string::npos) {
+      if (one.gain.words().find(" as well") != std::string::npos) {
         ASSERT_TRUE(e.bound);
         ASSERT_LE(one.gain.high, e.bound->speedup_high + 1e-6) << "of several findings together";
-      } else if (one.gain.condition.find("its high end has the kernels") == std::string::npos) {
+      } else if (one.gain.words().find("its high end has the kernels") == std::string::npos) {
         ASSERT_LE(one.gain.high, finding.gain->high + 1e-6) << "never above the finding's own";
       }
       if (!finding.cause) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "probe/student.h"
+#include "base/distributions.h"
 
 namespace headroom::probe {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/distributions.h"
 #include "base/median.h"
-#include "probe/student.h"
 
 namespace headroom::probe {
 

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <random>
 
-#include "probe/student.h"
-
 namespace headroom::probe {
 namespace {
 
@@ -24,15 +22,6 @@ ProbeReport report_of(std::vector<double> truth, int rounds, double noise, doubl
                              .work = 50});
   }
   return report;
-}
-
-TEST(StudentT, IsThatOfTheTables) {
-  EXPECT_NEAR(student_t(1, 0.05), 12.706, 0.001);
-  EXPECT_NEAR(student_t(2, 0.05), 4.303, 0.001);
-  EXPECT_NEAR(student_t(3, 0.05), 3.182, 0.001);
-  EXPECT_NEAR(student_t(10, 0.01), 3.169, 0.001);
-  EXPECT_NEAR(student_t(30, 0.05), 2.042, 0.001);
-  EXPECT_NEAR(student_t(1000, 0.05), 1.962, 0.001);
 }
 
 TEST(ProbeValues, TheFastestIsFoundBehindADriftThatAllShare) {

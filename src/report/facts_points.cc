@@ -98,9 +98,8 @@ std::vector<Point> option_points(const Plan& plan, const Option& option) {
     add(points, "Gain",
         option.gain.high > 1 ? fmt::format("{}: {}", gain_range(option.gain), gain_time(option.gain, plan.seconds))
                              : gain_range(option.gain));
-    std::string_view condition = option.gain.condition;
-    if (condition.starts_with("if ")) condition.remove_prefix(3);
-    add(points, "If", std::string(condition));
+    const std::string condition = option.gain.words();
+    add(points, "If", condition.starts_with("if ") ? condition.substr(3) : condition);
   } else {
     add(points, "Gain", condition_words(option));
   }

@@ -83,7 +83,7 @@ Json claims_json(const Explanation& e, const Claims& claims) {
 
 Json gain_json(const std::optional<Gain>& gain) {
   if (!gain) return nullptr;
-  return {{"low", gain->low}, {"high", gain->high}, {"of", "time at equal work"}, {"if", gain->condition}};
+  return {{"low", gain->low}, {"high", gain->high}, {"of", "time at equal work"}, {"if", gain->words()}};
 }
 
 }  // namespace

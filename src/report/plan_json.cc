@@ -7,7 +7,15 @@ namespace headroom::report {
 namespace {
 
 Json gain_json(const Gain& gain) {
-  return {{"low", gain.low}, {"high", gain.high}, {"of", "time at equal work"}, {"if", gain.condition}};
+  return {{"low", gain.low}, {"high", gain.high}, {"of", "time at equal work"}, {"if", gain.words()}};
+}
+
+// "task_file.gpu_memory=3.5GiB", "batch_size=32:128"
+Json setting_json(const Option& option) {
+  if (option.task_file) return fmt::format("task_file.{}={}", option.task_file->first, option.task_file->second);
+  if (option.batch_sizes)
+    return fmt::format("batch_size={:g}:{:g}", option.batch_sizes->first, option.batch_sizes->second);
+  return nullptr;
 }
 
 Json option_json(const Option& option) {
@@ -19,14 +27,14 @@ Json option_json(const Option& option) {
           {"candidates", candidates},
           {"title", option.title},
           {"gain", option.promises ? gain_json(option.gain) : Json(nullptr)},
-          {"why_no_gain", option.promises ? Json(nullptr) : Json(option.gain.condition)},
+          {"why_no_gain", option.promises ? Json(nullptr) : Json(option.gain.words())},
           {"safety", info(option.safety).name},
           {"why_safe", option.why_safe},
           {"effort", option.effort},
           {"apply", option.apply},
           {"verify", option.verify},
           {"undo", option.undo},
-          {"setting", optional_json(option.setting)},
+          {"setting", setting_json(option)},
           {"outcomes", option.outcomes}};
 }
 

@@ -142,7 +142,7 @@ std::string gain_time(const Gain& gain, double seconds) {
 }
 
 std::string condition_words(const Option& option) {
-  const std::string& condition = option.gain.condition;
+  std::string condition = option.gain.words();
   if (condition.empty()) return "not bounded by this recording";
   const bool of_nothing = condition.starts_with("if ") && !(option.promises && option.gain.high > 1);
   return of_nothing ? "none is promised for the time of this job" : condition;

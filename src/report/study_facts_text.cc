@@ -34,11 +34,9 @@ std::string direction_word(const StudyReport& report) {
 
 std::string startup_words(const StudyReport& report, Facts which) {
   const StartupFacts& startup = report.startup;
-  std::string_view method = startup.method;
-  constexpr std::string_view kUnknown = "unknown: ";
-  if (method.starts_with(kUnknown)) method.remove_prefix(kUnknown.size());
-  if (which == Facts::kFew) method = method.substr(0, method.find(';'));  // what else bears it out
-  if (!startup.inside_seconds) {                                          // the method says why
+  std::string method = startup.method;
+  if (which == Facts::kAll && !startup.borne_out.empty()) method += "; " + startup.borne_out;
+  if (!startup.inside_seconds) {  // the method says why
     const std::string between =
         startup.between_seconds ? fmt::format("; {} between trials", duration_words(*startup.between_seconds)) : "";
     return method.empty() && between.empty() ? "" : fmt::format("within trials not known ({}){}.", method, between);
@@ -273,9 +271,8 @@ std::vector<Point> study_sources(const StudyReport& report, Facts which) {
                                                      size / (60 * kSecond) % 60);
     std::string times = fmt::format("the storage's are {} ({}).", zone, report.clock.how);
     if (!report.clock.known)
-      times = fmt::format("the storage's are taken for {} ({}{}); lengths of time hold in any case.", zone,
-                          report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how,
-                          report.clock.how.find("--tz") == std::string::npos ? "; --tz does" : "");
+      times = fmt::format("the storage's are taken for {} ({}; --tz tells it); lengths of time hold in any case.", zone,
+                          report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how);
     if (which == Facts::kAll) times += " " + when(report);
     points.push_back({"Times", std::move(times)});
   }

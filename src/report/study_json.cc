@@ -62,7 +62,9 @@ Json inferred_json(const Inferred& inferred) {
 Json startup_json(const StartupFacts& startup) {
   Json json = estimate_json(startup.inside_seconds);
   if (json.is_null()) json = {{"estimate", nullptr}, {"low", nullptr}, {"high", nullptr}};
-  json["method"] = text_json(startup.method);
+  const std::string unknown = startup.inside_seconds || startup.method.empty() ? "" : "unknown: ";
+  const std::string more = startup.borne_out.empty() ? "" : "; " + startup.borne_out;
+  json["method"] = text_json(unknown + startup.method + more);
   return json;
 }
 

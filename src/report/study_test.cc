@@ -199,7 +199,7 @@ TEST(StudyText, AChangeThatDoesNotFitHasNoEdit) {
 TEST(StudyText, WhereStartUpIsNotKnownTrialsAreOpen) {
   StudyReport report = sweep();
   report.utilisation_of_gpu = false;
-  report.startup = {.method = "unknown: no trial reports"};
+  report.startup = {.method = "no trial reports"};
   const std::string text = one_line(to_text(report, {}));
   EXPECT_THAT(text, HasSubstr("time to best open risk"));
   EXPECT_THAT(text, HasSubstr("Open: at least one trial is"));
@@ -260,7 +260,7 @@ TEST(StudyText, TheClockIsNamedOrItsZoneIsSaidToBeUnknown) {
   StudyReport report = sweep();
   report.clock = {};
   EXPECT_THAT(one_line(to_text(report, {})),
-              HasSubstr("taken for UTC (nothing here tells their zone; --tz does); lengths of"));
+              HasSubstr("taken for UTC (nothing here tells their zone; --tz tells it); lengths of"));
 }
 
 TEST(StudyText, AnomaliesAreSentencesAndCodeStaysAsItIs) {
@@ -271,7 +271,7 @@ TEST(StudyText, AnomaliesAreSentencesAndCodeStaysAsItIs) {
 
 TEST(StudyText, AStartupThatIsNotKnownSaysWhy) {
   StudyReport report = sweep();
-  report.startup = {.between_seconds = Estimate{2, 2, 2}, .method = "unknown: no trial reports"};
+  report.startup = {.between_seconds = Estimate{2, 2, 2}, .method = "no trial reports"};
   EXPECT_THAT(to_text(report, {}), HasSubstr("within trials not known (no trial reports); 2.0 s between trials.\n"));
 }
 

@@ -86,14 +86,14 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
 TEST(Report, AGainWithoutANumberHasNoCondition) {
   Option option;
   option.gain = {1, 2, "if the GPU never waited for its data"};
-  EXPECT_EQ(condition_words(option), option.gain.condition);
+  EXPECT_EQ(condition_words(option), option.gain.words());
   option.gain.high = 1;
   EXPECT_EQ(condition_words(option), "none is promised for the time of this job");
   option.gain.high = 2;
   option.promises = false;
   EXPECT_EQ(condition_words(option), "none is promised for the time of this job");
   option.gain.condition = "none by itself: it makes the answer surer";
-  EXPECT_EQ(condition_words(option), option.gain.condition);
+  EXPECT_EQ(condition_words(option), option.gain.words());
   option.gain.condition = "";
   EXPECT_EQ(condition_words(option), "not bounded by this recording");
 }

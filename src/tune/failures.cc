@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/distributions.h"
+
 namespace headroom::tune {
 
 namespace {
@@ -41,20 +43,9 @@ struct Region {
   double score = 0;
 };
 
-double log_choose(std::int64_t n, std::int64_t k) {
-  const auto x = [](std::int64_t v) { return std::lgamma(static_cast<double>(v) + 1); };
-  return x(n) - x(k) - x(n - k);
-}
-
 // How likely a region of this size holds so many failed trials or more if they lie anywhere.
 double by_chance(const Count& region, const Count& all) {
-  const double ways = log_choose(all.of, all.failed);
-  double sum = 0;
-  for (std::int64_t failed = region.failed; failed <= std::min(region.of, all.failed); ++failed) {
-    if (all.failed - failed > all.of - region.of) continue;
-    sum += std::exp(log_choose(region.of, failed) + log_choose(all.of - region.of, all.failed - failed) - ways);
-  }
-  return std::min(1.0, sum);
+  return drawn_by_chance(region.failed, region.of, all.failed, all.of);
 }
 
 // Pearson's chi-squared of the region against the rest; 0 where it fails no more than the rest.
@@ -175,16 +166,14 @@ ParameterColumn workers_of_trials(const Study& study) {
   return workers;
 }
 
-constexpr std::string_view kFromTrial = "from trial ", kUpToTrial = "up to trial ";
-
 bool is_worker(const ParameterColumn& column) { return column.name.empty() && !column.number; }
 
 std::string words(const Region& region, const ParameterColumn& column) {
   if (is_worker(column)) return fmt::format("of worker {}", column.words[static_cast<std::size_t>(region.low)]);
-  if (column.name.empty() && region.to_greatest) return fmt::format("{}{:.0f} on", kFromTrial, region.low);
+  if (column.name.empty() && region.to_greatest) return fmt::format("from trial {:.0f} on", region.low);
   if (column.name.empty() && region.low > column.values.front().second)
-    return fmt::format("{}{:.0f} to trial {:.0f}", kFromTrial, region.low, region.high);
-  if (column.name.empty()) return fmt::format("{}{:.0f}", kUpToTrial, region.high);
+    return fmt::format("from trial {:.0f} to trial {:.0f}", region.low, region.high);
+  if (column.name.empty()) return fmt::format("up to trial {:.0f}", region.high);
   if (!column.number) return fmt::format("{} = {}", column.name, column.words[static_cast<std::size_t>(region.low)]);
   if (region.low == region.high) return fmt::format("{} = {}", column.name, region.low);
   if (region.to_greatest) return fmt::format("{} >= {}", column.name, edge_words(region.low, region.next));
@@ -347,10 +336,7 @@ const FailureGroup* failing_worker(const std::vector<FailureGroup>& groups) {
 }
 
 const FailureGroup* failing_for_a_time(const std::vector<FailureGroup>& groups) {
-  return hardly_another(groups, [](const FailureGroup& group) {
-    const bool in_time = group.where.starts_with(kFromTrial) || group.where.starts_with(kUpToTrial);
-    return in_time && !group.region && !group.to_end;
-  });
+  return hardly_another(groups, [](const FailureGroup& group) { return group.in_time && !group.to_end; });
 }
 
 std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& parameters,
@@ -377,6 +363,7 @@ std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<P
     groups.push_back(group_of(study, found->scope, found->where));
     groups.back().region = !found->in_time && !found->worker;
     groups.back().worker = found->worker;
+    groups.back().in_time = found->in_time;
     groups.back().to_end = found->to_end;
     for (std::size_t i = 0; i < scope.in.size(); ++i)
       if (found->scope.in[i]) scope.in[i] = 0;

@@ -36,7 +36,7 @@ std::string failed_bound(const Study& study, const Timeline& timeline) {
   }
   if (failed.empty() || !any_reports(study)) return "";
   const std::string trials = count_of(failed.size(), "trial");
-  return fmt::format("; {} that failed before a report took {} in the middle", trials,
+  return fmt::format("{} that failed before a report took {} in the middle", trials,
                      human_duration(to_nanos(median(std::move(failed)))));
 }
 
@@ -53,17 +53,17 @@ StartupFacts startup_inside(const Study& study, const StudyOptions& options, con
     facts.inside_seconds = middle(std::move(measured));
     return facts;
   }
-  const std::string bound = failed_bound(study, timeline);
+  facts.borne_out = failed_bound(study, timeline);
   if (!model.line) {
-    facts.method = model.later_longer   ? "unknown: later steps take longer than the first" + bound
-                   : any_reports(study) ? "unknown: no line of duration over reports stands out" + bound
-                                        : "unknown: no trial reports its steps";
+    facts.method = model.later_longer   ? "later steps take longer than the first"
+                   : any_reports(study) ? "no line of duration over reports stands out"
+                                        : "no trial reports its steps";
     return facts;
   }
   const auto cut = [](double value) { return std::max(0.0, value); };
   facts.inside_seconds =
       Estimate{cut(model.line->intercept.low), cut(model.line->intercept.value), cut(model.line->intercept.high)};
-  facts.method = "Theil-Sen regression of duration on steps" + bound;
+  facts.method = "Theil-Sen regression of duration on steps";
   return facts;
 }
 

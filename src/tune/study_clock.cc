@@ -89,7 +89,7 @@ StudyClock study_clock(const Study& study, const StudyOptions& options) {
   const Nanos never_after = std::min(written.value_or(kEver), options.now > 0 ? options.now : kEver) + kSlack;
   const auto fits = [&](Nanos offset) { return *latest + offset <= never_after && possible.holds(offset); };
   if (!fits(utc) && !fits(local))
-    return unknown("neither as UTC nor as local time of this machine do its times make sense; --tz tells their zone");
+    return unknown("neither as UTC nor as local time of this machine do its times make sense");
   const auto in_use = written ? written : sane(options.now);  // a server does not tell when it was written
   const auto just_after = [&](Nanos offset) { return fits(offset) && *in_use - *latest - offset <= kJustAfter; };
   auto found = in_use ? only_one(utc, local, just_after) : std::nullopt;

@@ -82,7 +82,7 @@ TEST(StudyFacts, WhereLaterStepsAreLongerTheFootOfTheLineIsNoStartUp) {
   const StudyReport report = study_facts(builder.study, {});
   EXPECT_FALSE(report.startup.inside_seconds);
   EXPECT_FALSE(report.step_time.seconds);
-  EXPECT_EQ(report.startup.method, "unknown: later steps take longer than the first");
+  EXPECT_EQ(report.startup.method, "later steps take longer than the first");
   EXPECT_EQ(report.step_time.direction,
             "later ones take longer: trials with 1 and 2 reports took 1:26 and 8:07 (medians), which is at most 1:26 a "
             "step at first and 6:41 after report 1");

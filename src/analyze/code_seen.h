@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analyze/worker_code.h"
+#include "model/thresholds.h"
+#include "stacks/families.h"
+#include "stacks/precision.h"
+
+namespace headroom {
+
+// What Python stacks tell of the job's code, by place ("augment (data.py)").
+struct CodeSeen {
+  WorkerLooks workers;
+  std::vector<ThreadCode> other_threads;
+  bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at
+  bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own
+  CodeShare kernel_waits;
+  std::map<std::string, double> idle_shares;
+  std::set<std::string> long_stays;                // where the processes on the GPUs stay for a long pause at a time
+  stacks::PrecisionSeen precision;                 // of all stacks
+  std::map<std::string, stacks::Family> families;  // where a rule knows them
+  std::map<std::string, double> plain_shares;      // of the looks there: those that are StackKind::plain
+  std::set<std::string> process_waits;             // where they wait for other processes, and hardly ever do else
+  std::set<std::string> idle_loops;    // where an event loop of asyncio waits, and stacks hardly ever do else
+  std::set<std::string> feeding;       // where threads make what the main one waits for, and which hardly else run
+  std::set<std::string> thread_waits;  // where main threads waited for another one after their last kernels
+  std::set<std::string> child_waits;   // where they wait for the end of a process that theirs has started
+};
+
+// `places`: those of the slices of `devices`.
+[[nodiscard]] CodeSeen code_seen(const Recording& recording, const StackView& stacks, const JobView& job,
+                                 const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
+                                 const Thresholds& limits);
+
+}  // namespace headroom
