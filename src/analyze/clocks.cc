@@ -192,7 +192,8 @@ void by_maximum(ClockLimits& sum, const Track& track, const Slices& slices, cons
 
 // Utilisation is of the last second, clocks are of the instant: a reading at the end of the kernels shows the clock of
 // an idle GPU. So kernels must run in the next reading, too.
-std::optional<double> mean_then(const ClockLimits& sum, const Track& track, Metric metric, const Thresholds& limits) {
+std::optional<double> mean_then(const ClockLimits& sum, const Track& track, Metric metric, const Thresholds& limits,
+                                bool limited_time = true) {
   const Column *util = track.find(Metric::kGpuUtil), *column = track.find(metric);
   if (!util || !column) return std::nullopt;
   const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
@@ -200,12 +201,13 @@ std::optional<double> mean_then(const ClockLimits& sum, const Track& track, Metr
   auto limited = sum.times.begin();
   for (std::size_t row = 0; row + 1 < track.at.size(); ++row) {
     while (limited != sum.times.end() && limited->time.end < track.at[row]) ++limited;
-    if (limited == sum.times.end()) break;
-    if (track.at[row] <= limited->time.begin || !column->has(row)) continue;
+    const bool within = limited != sum.times.end() && track.at[row] > limited->time.begin;
+    if (within != limited_time || !column->has(row)) continue;
     if (!util->has(row) || util->values[row] < running) continue;
     if (util->has(row + 1) && util->values[row + 1] < running) continue;
-    total += to_unit(metric, column->values[row]) * limited->share;
-    rows += limited->share;
+    const double share = within ? limited->share : 1;
+    total += to_unit(metric, column->values[row]) * share;
+    rows += share;
   }
   return rows > 0 ? std::optional(total / rows) : std::nullopt;
 }
@@ -234,6 +236,7 @@ ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, c
     by_maximum(sum, track, Slices(slices), window, limits, static_cast<double>(*maximum_mhz));
   sum.limited_clock_mhz = mean_then(sum, track, Metric::kSmClock, limits);
   sum.limited_watts = mean_then(sum, track, Metric::kPower, limits);
+  sum.other_watts = mean_then(sum, track, Metric::kPower, limits, false);
   return sum;
 }
 

@@ -28,8 +28,8 @@ struct ClockLimits {
   bool hot = false;            // at those times
   bool below_maximum = false;  // no limit explains the clock then, which is far below the highest that the device has
   bool clocks_set = false;     // the driver named clocks that somebody set
-  // Means in the limited time, of readings with kernels running.
-  std::optional<double> limited_clock_mhz, limited_watts;
+  // Means in the limited time, of readings with kernels running; and of power at all other times.
+  std::optional<double> limited_clock_mhz, limited_watts, other_watts;
   std::vector<LimitedTime> times;          // in order
   Nanos limited_kernels = 0, kernels = 0;  // useful time under a limit, and all of it that was looked at
 };

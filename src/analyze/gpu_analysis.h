@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "analyze/beat.h"
 #include "analyze/clocks.h"
 #include "analyze/gpu_works.h"
 #include "analyze/held_memory.h"
@@ -41,6 +42,7 @@ struct GpuAnalysis {
   std::vector<Stall> stalls;   // in kernels that do nothing, in order of time
   std::optional<Stall> stall;  // the lasting one
   std::optional<QuietEnd> quiet_end;
+  std::optional<Beat> beat;
   std::vector<JobGap> job_gaps;                    // between two uses
   std::optional<std::vector<CopiedBytes>> copied;  // absent if not counted
   std::optional<PcieLink> link;                    // absent if hardly looked at

@@ -193,6 +193,15 @@ std::string mostly(const Analysis& a, const std::vector<std::size_t>& devices, A
   return fmt::format(", mostly {}", at_its_line ? function_of(named[0].spot()) : most->first);
 }
 
+// "6:00", "3:00 to 6:00": how long these did hardly anything at the end.
+std::string lengths_of_ends(const Analysis& a, const std::vector<std::size_t>& devices) {
+  std::vector<Nanos> lengths;
+  for (const std::size_t device : devices) lengths.push_back(a.window.end - a.gpus[device].quiet_end->from);
+  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+  const std::string low = human_duration(*least), high = human_duration(*most);
+  return low == high ? low : fmt::format("{} to {}", low, high);
+}
+
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."
 std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                        const std::vector<std::size_t>& devices) {
@@ -213,12 +222,15 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   Nanos pauses = 0, error = 0, ended = 0, busy_then = 0;
   for (const LedgerEntry& entry : a.ledger.entries)
     if (entry.account == Account::kUnexplained && recurs(a, entry.phase)) pauses += entry.ns;
-  for (const std::size_t device : devices)
+  std::vector<std::size_t> quiet;  // at the end
+  for (const std::size_t device : devices) {
+    if (a.gpus[device].quiet_end) quiet.push_back(device);
     for (const Slice& slice : a.devices[device].slices)
-      if (a.gpus[device].quiet_end && slice.begin >= a.gpus[device].quiet_end->from) {
+      if (at_a_quiet_end(a, device, slice)) {
         if (slice.account == Account::kUnexplained) ended += slice.end - slice.begin;
         if (is_busy(slice.account)) busy_then += slice.end - slice.begin;
       }
+  }
   for (const std::size_t device : devices) error += a.gpus[device].busy_error;
   const double material = a.limits[Threshold::kMaterial];
   const double unread = share(total(Account::kUnobserved));
@@ -233,8 +245,11 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   if (!a.job.has_contexts && static_cast<double>(ended) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) &&
       ended > 0 && useful > 0)
     return fmt::format(
-        "{} computed for {}{} of {}{}{}. For {} at the end {}.", subject(a, devices), least, busy, span_words(a),
-        mean_of(uneven(Account::kUseful)), unknown, human_percent(share(ended + busy_then)),
+        "{} computed for {}{} of {}{}{}. {} {}.", subject(a, devices), least, busy, span_words(a),
+        mean_of(uneven(Account::kUseful)), unknown,
+        quiet.size() == devices.size()
+            ? fmt::format("For {} at the end", human_percent(share(ended + busy_then)))
+            : fmt::format("On {} at the end, for {},", gpu_names(a, quiet), lengths_of_ends(a, quiet)),
         kHardly * busy_then <= ended + busy_then ? "hardly a kernel ran any more" : "far fewer kernels ran");
   if (!a.job.has_contexts && share(idle - pauses) >= material)
     return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
@@ -377,10 +392,11 @@ std::string about_readings(const Analysis& a, std::int64_t readings) {
   if (highest == 0 && most > 2 * least && readings > 1)
     text += fmt::format("; memory went from {} MiB to {} MiB, as at the start of a job",
                         static_cast<std::int64_t>(least) >> 20, static_cast<std::int64_t>(most) >> 20);
+  text += fmt::format(". {}: log for minutes, once a second.", kTellsNothing);
   if (!free.empty())
-    text += fmt::format(". No program had a context of CUDA on {}",
+    text += fmt::format(" No program had a context of CUDA on {} then.",
                         free.size() == gpus ? "any of them" : gpu_names(a, free));
-  return fmt::format("{}. {}: log for minutes, once a second.", text, kTellsNothing);
+  return text;
 }
 
 std::string about_moment(const Analysis& a, const std::vector<std::size_t>& devices) {

@@ -226,18 +226,21 @@ HealthCheck memory(const Analysis& a) {
 }
 
 HealthCheck clocks(const Analysis& a) {
-  bool known = false, low = false, recorded = false;
+  bool known = false, recorded = false;
+  std::vector<std::size_t> low;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const ClockLimits& clocks = a.gpus[device].clocks;
     recorded |= clocks.recorded;
     known |= clocks.recorded && (clocks.looks > 0 || clocks.counted);
-    low |= clocks_lost(a, device).has_value() || limit_of_unknown_cost(a, device);
+    if (clocks_lost(a, device) || limit_of_unknown_cost(a, device)) low.push_back(device);
   }
-  if (!known && !low)
+  if (!known && low.empty())
     return {
         "clocks", Answer::kUnknown,
         recorded ? "no clock event reasons were read while it was seen busy" : "clock event reasons were not recorded"};
-  return {"clocks", low ? Answer::kNo : Answer::kYes, low ? "lowered while busy" : "no lasting limit while busy"};
+  if (low.empty()) return {"clocks", Answer::kYes, "no lasting limit while busy"};
+  return {"clocks", Answer::kNo,
+          a.devices.size() > 1 ? gpu_names(a, low) + " lowered while busy" : "lowered while busy"};
 }
 
 // Whether a task of a batch that is known to use a GPU had one for most of the last part of the time: of one that never

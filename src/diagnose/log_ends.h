@@ -17,7 +17,9 @@ inline constexpr double kLeastContext = 32.0 * (1 << 20);
 [[nodiscard]] Claims between_jobs_of(const Analysis& a);
 // A log of which nothing is known but that a job started: memory grew to its end, and hardly a kernel ran.
 [[nodiscard]] bool only_starts(const Analysis& a);
-// "GPU 0: 23.8 GiB of 24.0 GiB at most"; "" where it is not known.
+// "23.8 GiB of 24.0 GiB at most"; "" where it is not known.
+[[nodiscard]] std::string most_memory(const Analysis& a, std::size_t device);
+// "GPU 0: 23.8 GiB of 24.0 GiB at most", likewise.
 [[nodiscard]] std::string memory_words(const Analysis& a, std::size_t device);
 
 }  // namespace headroom::diagnose

@@ -223,6 +223,39 @@ TEST(LogPhases, AnIdlePhaseEndsWithTheKernelsThatInterruptIt) {
   EXPECT_THAT(everything(e), Not(HasSubstr("mostly idle")));
 }
 
+TEST(LogPhases, APhaseThatTheLogCutsOffIsCountedAsSuch) {
+  const auto log = [](double length) {
+    const auto pauses = [](double t) { return working(std::fmod(t, 60) < 20 ? 0.0 : 0.95); };
+    return everything(explain(log_of_gpus({[=](double t) { return pauses(t + 40); }}, length)));
+  };
+  EXPECT_THAT(log(600 - 20), HasSubstr(", 10 times, every 1:00"));
+  EXPECT_THAT(log(600 + 28), HasSubstr(", 11 times (one of them cut off), every 1:00"));
+}
+
+TEST(LogPhases, ARhythmOfAFewReadingsIsToldThoughItsCauseIsNot) {
+  const auto log = [](double period, double idle) {
+    return everything(
+        explain(log_of_gpus({[=](double t) { return working(std::fmod(t, period) < idle ? 0.01 : 0.95); }}, 600)));
+  };
+  EXPECT_THAT(log(5, 2), HasSubstr("GPU 0: in each round of 5 readings (5.0 s) 2 show hardly a kernel, 119 times"));
+  EXPECT_THAT(log(60, 20), Not(HasSubstr("in each round"))) << "phases are told as such";
+}
+
+TEST(LogPhases, GpusThatAreHardlyUsedMayShareOne) {
+  const auto log = [](double busy, double memory) {
+    const auto full = [](double) { return LogRow{0.97, 0.4, 300, 66e9}; };
+    const auto hardly = [=](double t) { return LogRow{std::fmod(t, 25) < 1 ? busy : 0.0, 0.1, 80, memory}; };
+    Recording recording = log_of_gpus({full, full, hardly, hardly}, 600);
+    for (Source& source : recording.sources)
+      if (source.kind == SourceKind::kGpu) source.attrs["memory_total_bytes"] = "85899345920";
+    return everything(explain(recording));
+  };
+  const std::string text = log(0.9, 3.4e9);
+  EXPECT_THAT(text, HasSubstr("if GPUs 2 and 3 do other work than the rest, let that share one GPU"));
+  EXPECT_THAT(text, HasSubstr("GPUs 0 and 1: 61.5 GiB of 80.0 GiB at most, GPUs 2 and 3: 3242 MiB of 80.0 GiB at most"));
+  EXPECT_THAT(log(0.9, 60e9), Not(HasSubstr("share one GPU"))) << "together they do not fit";
+}
+
 TEST(LogPhases, APhaseThatIsHardlyBusyIsToldWithItsLengthAndPace) {
   const auto weak = [](double t) {
     return working(std::fmod(t, 180) < 26 ? (std::fmod(t, 2) < 1 ? 0.02 : 0.12) : 0.97);

@@ -216,6 +216,28 @@ TEST(Logs, ADesktopThatGoesOnIsNoJob) {
   EXPECT_THAT(everything(explain(log_of_gpus({desktop(9e9)}, 400))), Not(HasSubstr("given back")));
 }
 
+TEST(Logs, OneOfSeveralGpusThatFallsQuietIsNamed) {
+  const auto until = [](double end) { return [=](double t) { return LogRow{t <= end ? 0.9 : 0.0, {}, {}, 9e9}; }; };
+  const Explanation one = explain(log_of_gpus({until(600), until(240)}, 600));
+  EXPECT_THAT(one.headline, HasSubstr("On GPU 1 at the end, for 6:00, hardly a kernel ran any more."));
+  const Explanation both = explain(log_of_gpus({until(300), until(240)}, 600));
+  EXPECT_THAT(both.headline, HasSubstr("For 55 % at the end hardly a kernel ran any more."));
+}
+
+TEST(Logs, AProcessThatIsListedToTheEndHoldsTheGpuAndOneThatIsGoneHasEnded) {
+  const auto with = [](const char* key) {
+    Recording recording = log_of_gpus({[](double t) { return LogRow{t <= 240 ? 0.9 : 0.0, {}, {}, {}}; }}, 600);
+    recording.meta.extra[key] = "301 python3";
+    return explain(recording);
+  };
+  const Explanation gone = with("gone.0"), still = with("listed.0"), other = with("gone.1");
+  EXPECT_EQ(gone.findings.front().cause, Cause::kMonitoringMostlyElse);
+  EXPECT_THAT(gone.findings.front().title, HasSubstr("no process is listed on the GPU any more"));
+  EXPECT_THAT(still.findings.front().candidates, Not(Contains(Cause::kMonitoringMostlyElse)));
+  EXPECT_THAT(still.findings.front().title, HasSubstr("while its process was still listed"));
+  EXPECT_THAT(other.findings.front().candidates, Contains(Cause::kMonitoringMostlyElse)) << "of another GPU";
+}
+
 TEST(Logs, ADesktopThatIsUsedIsNoJobEither) {
   const auto desktop = [](double util, double memory_after) {
     return everything(explain(log_of_gpus(

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "base/human.h"
@@ -122,6 +123,27 @@ std::string no_reason(const Analysis& a) {
                      vendor_of(a.meta.extra).empty() ? " (clocks_event_reasons.active)" : "");
 }
 
+// " for 6:38, from 14:06:40 on", " for 3:20 in all": how long and when the clocks were low.
+std::string when_limited(const Analysis& a, const ClockLimits& clocks) {
+  const Nanos from = clocks.times.front().time.begin, to = clocks.times.back().time.end;
+  Nanos limited = 0;
+  for (const LimitedTime& one : clocks.times) limited += one.time.length();
+  constexpr double kNearlyAll = 0.9;  // of the time in between: then it is one stretch
+  std::string when = " in all";
+  if (static_cast<double>(limited) >= kNearlyAll * static_cast<double>(to - from))
+    when = a.window.end - to <= 2 * a.meta.interval ? fmt::format(", from {} on", a.when(from))
+                                                    : fmt::format(", from {} to {}", a.when(from), a.when(to));
+  return fmt::format(" for {}{}", human_duration(clocks.limited_kernels), when);
+}
+
+// "; it drew 58 W then, 113 W else", where that differs.
+std::string power_words(const ClockLimits& clocks) {
+  constexpr double kAlike = 0.1;
+  if (!clocks.limited_watts || !clocks.other_watts) return "";
+  if (std::abs(*clocks.limited_watts - *clocks.other_watts) < kAlike * *clocks.other_watts) return "";
+  return fmt::format("; it drew {:.0f} W then, {:.0f} W else", *clocks.limited_watts, *clocks.other_watts);
+}
+
 // What the driver said, and how often it was asked.
 std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.gpus[device].clocks;
@@ -134,11 +156,10 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
     evidence.push_back(fmt::format("it was asked for the limits in force {} while kernels ran, and named one in {}",
                                    clocks.looks == 1 ? "once" : fmt::format("{} times", clocks.looks), clocks.limited));
   if (clocks.clock_before_mhz)
-    evidence.push_back(
-        fmt::format("SM clock {:.0f} MHz {}, {:.0f} MHz {}, with kernels running; {}", *clocks.limited_clock_mhz,
-                    clocks.hot ? "while it was hot"
-                               : fmt::format("for {}, and far less power", human_duration(clocks.limited_kernels)),
-                    *clocks.clock_before_mhz, clocks.hot ? "before" : "else", no_reason(a)));
+    evidence.push_back(fmt::format("SM clock {:.0f} MHz {}{}, {:.0f} MHz {}, with kernels running{}; {}",
+                                   *clocks.limited_clock_mhz, clocks.hot ? "while it was hot" : "with far less power",
+                                   when_limited(a, clocks), *clocks.clock_before_mhz, clocks.hot ? "before" : "else",
+                                   power_words(clocks), no_reason(a)));
   else
     evidence.push_back(
         fmt::format("SM clock {:.0f} MHz then, of {:.0f} MHz", *clocks.limited_clock_mhz, *full_clock_of(a, device)));
@@ -198,7 +219,7 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
 // Where these clocks were full. GPUs of one job that wait for this one may do so in kernels: what it loses all may
 // lose.
 void gains_of_clocks(const Analysis& a, std::size_t device, Finding& finding) {
-  constexpr const char* kShare = "for the compute-bound share of that time only";
+  constexpr const char* kShare = "if all kernels of that time depend on the clock alone";
   if (a.job.batch.present) return gains_by_removal(a, finding, kShare);
   finding.gain = Gain{1.0, removal_for(a, finding.claims, {device}), kShare + until_words(a)};
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);

@@ -11,6 +11,7 @@
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
+#include "diagnose/users.h"
 #include "diagnose/words.h"
 
 namespace headroom::diagnose {
@@ -86,20 +87,25 @@ bool only_starts(const Analysis& a) {
   return false;
 }
 
-std::string memory_words(const Analysis& a, std::size_t device) {
+std::string most_memory(const Analysis& a, std::size_t device) {
   if (a.meta.origin == "run" && too_short_to_list(a)) return "";  // read before it began and after it ended
   const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
   const auto total = a.devices[device].device.memory_total_bytes;
   if (!memory || memory->samples == 0 || !total) return "";
-  return fmt::format("{}: {} of {} at most", a.device_name(device), human_bytes(static_cast<std::int64_t>(memory->max)),
-                     human_bytes(*total));
+  return fmt::format("{} of {} at most", human_bytes(static_cast<std::int64_t>(memory->max)), human_bytes(*total));
+}
+
+std::string memory_words(const Analysis& a, std::size_t device) {
+  const std::string most = most_memory(a, device);
+  return most.empty() ? "" : fmt::format("{}: {}", a.device_name(device), most);
 }
 
 // A log that ends without kernels: the job had ended, holds the GPU, or hangs.
 std::vector<Finding> quiet_end(const Analysis& a) {
   if (!readings_alone(a)) return {};
   Finding finding;
-  bool freed = false, held = false, few = false, nobody = true;
+  bool freed = false, held = false, gone = true, few = false, nobody = true;
+  bool of_memory = false;
   double most_busy = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto& end = a.gpus[device].quiet_end;
@@ -115,9 +121,18 @@ std::vector<Finding> quiet_end(const Analysis& a) {
         end->few_kernels ? fmt::format("busy for {} of the time", human_percent(busy_from(a, device))) : "no kernel",
         a.when(end->from), human_duration(a.window.end - end->from)));
     nobody = nobody && end->memory_after && *end->memory_after < kLeastContext;
+    if (const LastListed last = last_listed(a, device); !last.still.empty()) {
+      held = true, gone = false;
+      finding.evidence.push_back(fmt::format("{}: {} is listed on it to the end", a.device_name(device), last.still));
+    } else if (last.gone.empty()) {
+      gone = false;
+    } else {
+      finding.evidence.push_back(fmt::format("{}: {}, and none after it", a.device_name(device), last.gone));
+    }
     if (!end->memory_before || !end->memory_after) continue;
     const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
     (gave_back ? freed : held) = true;
+    of_memory = of_memory || !gave_back;
     finding.evidence.push_back(fmt::format("{}: {} of its memory in use {}, {} at the end", a.device_name(device),
                                            human_bytes(static_cast<std::int64_t>(*end->memory_before)),
                                            end->few_kernels ? "before" : "at the last kernel",
@@ -132,8 +147,14 @@ std::vector<Finding> quiet_end(const Analysis& a) {
                                                   : "Far fewer kernels ran";
   finding.title = none + ": the job had ended, holds the GPU, or hangs";
   finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
-  if (held && !freed) {
-    finding.title = none + " while the memory stayed in use: the job hangs or holds the GPU";
+  if (gone && !held) {
+    finding.title = none + ", and no process is listed on the GPU any more: the job on it had ended";
+    finding.candidates.clear();
+    finding.cause = Cause::kMonitoringMostlyElse;
+    finding.confidence = Confidence::kHigh;
+  } else if (held && !freed && !gone) {
+    finding.title = none + (of_memory ? " while the memory stayed in use: the job hangs or holds the GPU"
+                                      : " while its process was still listed: the job hangs or holds the GPU");
     finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
   } else if (freed && !held) {
     finding.title = none + ", and the memory was given back: the job had probably ended";
@@ -142,9 +163,14 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   }
   finding.would_overturn = "a longer log in which kernels come back";
   finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";
-  if (freed && !held && nobody) {
+  const bool all_freed = freed && !held && nobody;
+  if (all_freed) {
     finding.title = none + ", and all memory was given back: the job on it had ended";
     finding.evidence.emplace_back("with so little in use no program had a context of CUDA at the end");
+  }
+  if (freed && !held)
+    finding.advice = "see who is left on the GPU (headroom devices); end the log of a job with the job";
+  if (all_freed || (gone && !held)) {
     finding.advice = "give the GPU to the next job; end the log of a job with the job";
   }
   finding.bound = "the time at the end comes back";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/median.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/log_ends.h"
@@ -255,6 +256,66 @@ std::vector<std::string> common_words(const Analysis& a) {
 
 }  // namespace
 
+namespace {
+
+// "GPU 1: in each round of 12 readings (24.0 s) 8 show hardly a kernel, 49 times in a row"
+std::vector<std::string> beats(const Analysis& a) {
+  std::vector<std::string> sentences;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto& beat = a.gpus[device].beat;
+    const auto in_phases = [&](const Slice& slice) { return in_a_phase(a, device, slice); };
+    const auto& slices = a.devices[device].slices;
+    if (!beat || std::any_of(slices.begin(), slices.end(), in_phases)) continue;
+    sentences.push_back(
+        fmt::format("{}: in each round of {:.0f} readings ({}) {:.0f} show hardly a kernel, {} times in a row",
+                    a.device_name(device), beat->readings,
+                    human_duration(static_cast<Nanos>(beat->readings * static_cast<double>(beat->interval))), beat->low,
+                    beat->rounds));
+  }
+  return sentences;
+}
+
+// Once for all GPUs of which the same is to be said.
+std::vector<std::string> memories(const Analysis& a) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> said;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    std::string words = most_memory(a, device);
+    if (words.empty() || a.gpus[device].idle_peer) continue;
+    if (mostly_free(a, device)) words += larger_batch(a, device);
+    const auto same = std::find_if(said.begin(), said.end(), [&](const auto& one) { return one.first == words; });
+    if (same == said.end())
+      said.push_back({std::move(words), {device}});
+    else
+      same->second.push_back(device);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [words, devices] : said) parts.push_back(fmt::format("{}: {}", gpu_names(a, devices), words));
+  constexpr std::size_t kInOne = 3;  // parts of a sentence
+  if (parts.size() > 1 && parts.size() <= kInOne) return {join(parts, ", ")};
+  return parts;
+}
+
+// What hardly uses its GPUs, and may be no part of the job on the others, can share one: "" where that is not so.
+std::string may_share(const Analysis& a, const std::vector<std::size_t>& apart) {
+  constexpr double kHardly = 0.1, kOfOne = 0.5;  // busy shares: of each, and together
+  double busy = 0, memory = 0, room = 0;
+  for (const std::size_t device : apart) {
+    const double own =
+        static_cast<double>(a.ledger.busy(device)) / static_cast<double>(std::max<Nanos>(1, a.ledger.span()));
+    if (own > kHardly) return "";
+    busy += own;
+    const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
+    if (used && used->samples > 0) memory += used->max;
+    room = std::max(room, static_cast<double>(a.devices[device].device.memory_total_bytes.value_or(0)));
+  }
+  if (busy > kOfOne || memory <= 0 || memory > a.limits[Threshold::kMemoryFull] * room) return "";
+  return fmt::format("if {} {} other work than the rest, let that share one GPU, of which it needs {}{}; else ",
+                     gpu_names(a, apart), apart.size() == 1 ? "does" : "do", human_percent(busy),
+                     apart.size() == 1 ? "" : ", and give the others back");
+}
+
+}  // namespace
+
 std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a)) return {};
   Finding finding;
@@ -324,9 +385,8 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
                             human_percent(static_cast<double>(error) / observed));
   finding.evidence.push_back(std::move(resident));
   append(finding.evidence, common_words(a));
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.gpus[device].idle_peer)
-      finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch(a, device) : ""));
+  append(finding.evidence, beats(a));
+  if (between_steps) append(finding.evidence, memories(a));
   if (!a.material(error)) say_error(static_cast<double>(error) / observed, finding.evidence);
   say_what_came_before(a, finding);
   if (still_computing(a))
@@ -350,6 +410,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   }
   if (const auto apart = with_more_room(a); !apart.empty()) {
     finding.evidence.insert(finding.evidence.begin(), shares_apart(a, apart));
+    finding.advice.insert(0, may_share(a, apart));
     say_both_ways(a, apart, all, finding);
     return only(std::move(finding));
   }
@@ -358,6 +419,20 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   finding.gain->any_cause = true;
   return only(std::move(finding));
 }
+
+namespace {
+
+// As long as workers take for what they have read ahead, and hardly as long as a validation.
+bool each_is_short(const Analysis& a, const Claims& claims, std::size_t device) {
+  constexpr Nanos kShort = 30 * kSecond;
+  std::vector<double> lengths;
+  for (std::size_t i = 0; i < a.phases.size(); ++i)
+    if (a.phases[i].device == device)
+      for (const Window& time : claimed_times(claims, a, i)) lengths.push_back(static_cast<double>(time.length()));
+  return !lengths.empty() && median(std::move(lengths)) < static_cast<double>(kShort);
+}
+
+}  // namespace
 
 std::vector<Finding> idle_phases(const Analysis& a) {
   std::vector<Finding> findings;
@@ -392,6 +467,10 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     constexpr double kOfEpochs = 0.2;
     const Nanos all = a.ledger.total(Account::kUnexplained, device);
     const bool long_waits = static_cast<double>(all) > kOfEpochs * static_cast<double>(a.ledger.span());
+    if (long_waits && each_is_short(a, finding.claims, device)) {
+      std::erase(finding.candidates, Cause::kBurstyInput);
+      finding.candidates.insert(finding.candidates.begin() + 1, Cause::kBurstyInput);
+    }
     finding.title = fmt::format("{} idles in phases that recur{}", a.device_name(device),
                                 long_waits ? "" : ": a pattern, not a fault");
     finding.tiers = "N";

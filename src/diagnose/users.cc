@@ -48,6 +48,14 @@ std::string named_processes(const Analysis& a) {
   return "";
 }
 
+LastListed last_listed(const Analysis& a, std::size_t device) {
+  const auto told = [&](const char* key) {
+    const auto found = a.meta.extra.find(fmt::format("{}.{}", key, a.devices[device].device.index));
+    return found == a.meta.extra.end() ? "" : visible(found->second);
+  };
+  return {told("listed"), told("gone")};
+}
+
 bool has_users(const Analysis& a, std::size_t device) { return !users_of_devices(a)[device].empty(); }
 
 std::vector<std::vector<std::size_t>> jobs_by_users(const Analysis& a) {

@@ -190,8 +190,12 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
     const char* const mean = longest > 2 * shortest ? " on average" : "";
     // Its period is that of all its times.
     const bool regular = phase.period && times.size() == static_cast<std::size_t>(phase.count);
-    sentences.push_back(fmt::format("{} is {} for {} at a time{}, {} times{}", a.device_name(phase.device), idle,
+    const std::size_t cut = times.size() - whole.size();  // one at the begin and one at the end at most
+    sentences.push_back(fmt::format("{} is {} for {} at a time{}, {} times{}{}", a.device_name(phase.device), idle,
                                     human_duration(each), mean, times.size(),
+                                    cut == 0   ? ""
+                                    : cut == 1 ? " (one of them cut off)"
+                                               : " (the first and the last cut off)",
                                     regular ? ", every " + human_duration(*phase.period) : "") +
                         (util < kQuiet ? "; a single 0 % reading is no alarm" : ""));
   }

@@ -174,6 +174,22 @@ TEST(Forms, ALogOfProcessesNamesThem) {
   EXPECT_FALSE(import_log("one.pmon", one, {})->meta.extra.contains("processes")) << "of one there is no question";
 }
 
+TEST(Forms, ALogOfProcessesTellsWhoIsOnAGpuAtItsEnd) {
+  std::string log = "#Date Time gpu pid type sm mem enc dec command\n#YYYYMMDD HH:MM:SS Idx # C/G % % % % name\n";
+  for (int s = 10; s < 40; ++s) {
+    log += fmt::format("20250203 10:00:{} 0 4101 C 30 6 - - python\n", s);
+    log += fmt::format("20250203 10:00:{} 0 1822 G 1 0 - - Xorg\n", s);
+    log += fmt::format("20250203 10:00:{} 1 {}\n", s, s < 30 ? "4177 C 20 6 - - train" : "- - - - - - -");
+    log += fmt::format("20250203 10:00:{} 2 - - - - - - -\n", s);
+  }
+  const auto read = import_log("two.pmon", log, {});
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->meta.extra.at("listed.0"), "4101 python");
+  EXPECT_EQ(read->meta.extra.at("gone.1"), "4177 train, listed last at 10:00:29");
+  EXPECT_FALSE(read->meta.extra.contains("gone.0") || read->meta.extra.contains("listed.1"));
+  EXPECT_FALSE(read->meta.extra.contains("gone.2") || read->meta.extra.contains("listed.2")) << "nobody ever was there";
+}
+
 TEST(Forms, ALogOfProcessesTellsWhoCameToAGpuAndWhoHadLessThen) {
   const auto log = [](int since, int share_then) {
     std::string text = "#Date Time gpu pid type sm mem enc dec command\n#YYYYMMDD HH:MM:SS Idx # C/G % % % % name\n";

@@ -25,6 +25,25 @@ constexpr std::array<std::string_view, 29> kShortWeekdays{
     "mo",  "di",  "mi",  "do",  "fr",  "sa",  "so", "lun", "mar", "mer", "jeu", "ven", "sam", "dim", "mié",
     "jue", "vie", "sáb", "dom", "gio", "sab", "ma", "wo",  "vr",  "za",  "zo",  "seg", "qua", "qui"};
 
+// As date(1) writes them elsewhere, from the first letters by which they are known: German, French, Spanish, Italian,
+// Dutch, Portuguese. Those that begin as the English ones do are known by these.
+struct MonthWord {
+  std::string_view begin;
+  int month;  // from 0
+};
+constexpr std::array<MonthWord, 27> kOtherMonths{{
+    {"ene", 0}, {"gen", 0}, {"fév", 1}, {"fev", 1}, {"mär", 2},  {"mrz", 2}, {"mrt", 2},  {"avr", 3},  {"abr", 3},
+    {"mai", 4}, {"mei", 4}, {"mag", 4}, {"maj", 4}, {"juin", 5}, {"giu", 5}, {"juil", 6}, {"lug", 6},  {"aoû", 7},
+    {"aou", 7}, {"ago", 7}, {"set", 8}, {"okt", 9}, {"ott", 9},  {"out", 9}, {"dez", 11}, {"dic", 11}, {"déc", 11},
+}};
+
+std::optional<int> other_month(std::string_view word) {
+  const std::string small = lower(word);
+  const auto found = std::find_if(kOtherMonths.begin(), kOtherMonths.end(),
+                                  [&](const MonthWord& one) { return small.starts_with(one.begin); });
+  return found == kOtherMonths.end() ? std::nullopt : std::optional(found->month);
+}
+
 // 1 for "Feb" and "February" of kMonths, counted from 0; nothing for other words.
 template <std::size_t kSize>
 std::optional<int> place_in(const std::array<std::string_view, kSize>& names, std::string_view word) {
@@ -105,10 +124,8 @@ class Parser {
       return of_day ? clock(fmt::format("{}:{}:{}", triple->parts[0], triple->parts[1], triple->parts[2]))
                     : date(*triple);
     }
-    if (const auto month = place_in(kMonths, text); month && month_ == 0 && !is_digit(text[0])) {
-      month_ = *month + 1;
-      return true;
-    }
+    if (const auto month = place_in(kMonths, text); month && may_be_month() && !is_digit(text[0]))
+      return named(*month, text);
     if (!is_digit(text[0]) && text[0] != '+' && text[0] != '-') {
       const std::string small = lower(text);
       if (small == "am" || small == "pm" || small == "a.m." || small == "p.m.") return half(small[0] == 'p');
@@ -118,7 +135,10 @@ class Parser {
       const auto bare = std::string_view(small).substr(0, small.size() - (small.ends_with('.') ? 1 : 0));
       if (std::find(kShortWeekdays.begin(), kShortWeekdays.end(), bare) != kShortWeekdays.end()) return true;
     }
+    if (const auto month = other_month(text); month && may_be_month()) return named(*month, text);
     if (all_digits(text)) return digits(text);
+    if (text.size() <= 3 && text.ends_with('.') && all_digits(text.substr(0, text.size() - 1)))  // "3. Jun"
+      return digits(text.substr(0, text.size() - 1));
     if (const std::size_t dash = text.find('-'); dash == 8 && all_digits(text.substr(0, 8)))  // 20250203-100000
       return digits(text.substr(0, 8)) && digits(text.substr(9));
     if (text.size() > 6 || !time_ || !zone_.empty()) return false;
@@ -141,6 +161,14 @@ class Parser {
   }
 
  private:
+  // "mar." is a Tuesday in French, Spanish and Italian, where a month follows.
+  [[nodiscard]] bool may_be_month() const { return month_ == 0 || tuesday_; }
+  bool named(int month, std::string_view text) {
+    const std::string small = lower(text);
+    tuesday_ = month_ == 0 && (small == "mar" || small == "mar.");
+    month_ = month + 1;
+    return true;
+  }
   bool clock(std::string_view text) {
     if (time_) return false;
     std::string padded = with_two_digits(text);
@@ -186,6 +214,7 @@ class Parser {
 
   DateOrder order_;
   int year_ = -1, month_ = 0, day_ = 0;
+  bool tuesday_ = false;  // the month may have been one
   std::optional<Nanos> time_;
   std::optional<bool> afternoon_;
   std::string_view zone_;

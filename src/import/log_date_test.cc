@@ -24,6 +24,7 @@ TEST(LogDate, TimesAsProgramsWriteThem) {
   EXPECT_EQ(local("2025-02-03 10:00:00 PM"), kAt + 12 * 3600 * kSecond);
   EXPECT_EQ(local("2025-02-03 12:30 AM"), kAt - 10 * 3600 * kSecond + 1800 * kSecond);
   EXPECT_EQ(parse_worded_time("Mon Feb  3 10:00:00 UTC 2025", DateOrder::kUnknown)->zone, "UTC");
+  EXPECT_EQ(parse_worded_time("Di 3. Jun 14:02:11 CEST 2025", DateOrder::kUnknown)->zone, "CEST");
   EXPECT_EQ(parse_worded_time("2025-02-03T10:00+05:30", DateOrder::kUnknown)->zone, "+05:30");
 }
 
@@ -92,6 +93,28 @@ TEST(LogDate, LengthsOfTime) {
   EXPECT_EQ(parse_elapsed("2 days"), 48 * kHour);
   for (const char* text : {"", "30", "5:30", "-1 day, 2:00:00", "1 day2:00:00", "0:61:00", "a day", "1:2:3"})
     EXPECT_FALSE(parse_elapsed(text)) << text;
+}
+
+// date(1) where another language is set.
+TEST(WordedTime, MonthsOfOtherLanguages) {
+  const auto same = [](std::string_view text, std::string_view month) {
+    const auto read = parse_worded_time(text, DateOrder::kUnknown);
+    const auto meant = parse_worded_time(fmt::format("2025-{}-03 14:02:11", month), DateOrder::kUnknown);
+    ASSERT_TRUE(read && meant) << text;
+    EXPECT_EQ(read->local, meant->local) << text;
+  };
+  same("Mo 3. Mär 14:02:11 CET 2025", "03");
+  same("Mo 3. Mrz 14:02:11 CET 2025", "03");
+  same("Fr 3. Okt 14:02:11 CEST 2025", "10");
+  same("Mi 3. Dez 14:02:11 CET 2025", "12");
+  same("lun. 03 févr. 2025 14:02:11 CET", "02");
+  same("mar. 3 juin 2025 14:02:11 CEST", "06");
+  same("jeu. 3 juil. 2025 14:02:11 CEST", "07");
+  same("dim. 03 août 2025 14:02:11 CEST", "08");
+  same("vie 3 ene 2025 14:02:11 CET", "01");
+  same("mié 3 dic 2025 14:02:11 CET", "12");
+  same("gio 3 lug 2025, 14:02:11, CEST", "07");
+  same("qua 3 set 2025 14:02:11 -03", "09");
 }
 
 }  // namespace

@@ -309,6 +309,10 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
   });
 }
 
+bool rows_are_lines(LogFormat format) {
+  return format == LogFormat::kNvidiaSmi || format == LogFormat::kDmon || format == LogFormat::kMonitorCsv;
+}
+
 // Spaces of more than three intervals: nobody looked. The row after one speaks about the interval before it only.
 void find_gaps(LogData& data, std::size_t index, Nanos interval) {
   const GpuLog& gpu = data.gpus[index];
@@ -322,8 +326,10 @@ void find_gaps(LogData& data, std::size_t index, Nanos interval) {
     data.losses.add(
         LossKind::kGap, 1,
         [&] {
-          return fmt::format("first at line {}: {:.3f} s without a row of GPU {}; rows are {:.3f} s apart otherwise",
-                             gpu.lines[i], seconds(space), gpu.device.index, seconds(usual));
+          const std::string where =
+              rows_are_lines(data.format) ? fmt::format("line {}", gpu.lines[i]) : fmt::format("its reading {}", i + 1);
+          return fmt::format("first at {}: {:.3f} s without a row of GPU {}; rows are {:.3f} s apart otherwise", where,
+                             seconds(space), gpu.device.index, seconds(usual));
         },
         place);
   }

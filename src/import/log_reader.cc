@@ -511,7 +511,8 @@ Result<Recording> LogReader::finish() {
   HR_TRYV(check_utilization());
   data.has_times = !rounds_used_;
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
-  if (rounds_used_)
+  if (rounds_used_ &&
+      std::any_of(data.gpus.begin(), data.gpus.end(), [](const GpuLog& gpu) { return gpu.at.size() > 1; }))
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
       return options_.interval > 0
                  ? fmt::format("rows carry no time: {} s apart, as --log-interval says", seconds(options_.interval))

@@ -123,6 +123,29 @@ std::map<std::string_view, std::vector<Use>> longest_uses(const PmonProcesses& p
   return by_gpu;
 }
 
+// Of each GPU on which programs computed: those that its last reading lists, and where that lists none the one that was
+// seen last.
+void tell_the_last(const PmonProcesses& processes, const std::map<std::string, PmonRound, std::less<>>& rounds,
+                   Attrs& extra) {
+  for (const auto& [gpu, round] : rounds) {
+    std::vector<std::string> listed;
+    const OnGpu* last = nullptr;
+    std::string who;
+    for (const auto& [pid, process] : processes) {
+      const auto found = process.gpus.find(gpu);
+      if (found == process.gpus.end() || !found->second.computes) continue;
+      const OnGpu& on = found->second;
+      const std::string name = fmt::format("{} {}", pid, process.command);
+      if (on.shares.back().first + 1 >= round.number) listed.push_back(name);
+      if (!last || on.shares.back().first > last->shares.back().first) last = &on, who = name;
+    }
+    if (!listed.empty())
+      extra["listed." + gpu] = fmt::format("{}", fmt::join(listed, ", "));
+    else if (last)
+      extra["gone." + gpu] = last->until.empty() ? who : fmt::format("{}, listed last at {}", who, last->until);
+  }
+}
+
 // A process that came to a GPU on which another had clearly more of the SMs before than while both were there.
 std::string newcomer_words(const PmonProcesses& processes) {
   constexpr double kMuch = 20, kLess = 0.8;  // percent of the SMs; of what it had before
@@ -227,6 +250,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
     }
   }
   for (auto& [gpu, round] : rounds) finish_round(round, table);
+  tell_the_last(processes, rounds, table.extra);
   if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "nvidia-smi pmon -o DT");
   if (std::find(names.begin(), names.end(), "sm") == names.end())
     return fail(Errc::kInvalidInput, "processes and their memory, as of pmon -s m, and nothing that the GPU did",

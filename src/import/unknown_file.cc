@@ -94,6 +94,23 @@ constexpr std::array kFailedTools{
                "nvidia-smi --help-query-gpu lists those that it knows"},
 };
 
+// " (with the keys period, duration, unit …)", of the first ones; "" where there is none.
+std::string keys_words(std::string_view head) {
+  constexpr std::size_t kShown = 6, kLongest = 40;
+  std::vector<std::string> keys;
+  for (std::size_t at = head.find('"'); at != std::string_view::npos && keys.size() < kShown; at = head.find('"', at)) {
+    const std::size_t end = head.find('"', at + 1);
+    if (end == std::string_view::npos) break;
+    const std::string_view word = head.substr(at + 1, end - at - 1);
+    at = end + 1;
+    const bool is_key = trim(head.substr(at, 2)).starts_with(':');
+    if (!is_key || word.empty() || word.size() > kLongest) continue;
+    if (std::string key = visible(word); std::find(keys.begin(), keys.end(), key) == keys.end())
+      keys.push_back(std::move(key));
+  }
+  return keys.empty() ? "" : fmt::format(" (with the keys {}{})", join(keys, ", "), keys.size() == kShown ? " …" : "");
+}
+
 // "1741600000123 93.0 0": time, value and step of one metric, which MLflow names the file by.
 bool is_metric_of_mlflow(std::string_view line) {
   const auto words = split(line, ' ');
@@ -224,7 +241,11 @@ Error unknown_file(const std::string& name, std::string_view text) {
   if (const char first = trim(head)[0]; first == '{' || first == '[') {
     if (head.find("\"op_code\"") != std::string_view::npos)
       return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
-    return error("JSON of a tool that is not known, not a log", fmt::format("{}; or {}", kAccepted, kLog));
+    return error(
+        fmt::format("JSON of a tool that is not known, not a log{}", keys_words(head)),
+        fmt::format("{}, such as a table of it with a time, utilization.gpu in percent and memory.used in MiB; or "
+                    "{}",
+                    kAccepted, kLog));
   }
   constexpr std::size_t kEnough = 3, kShown = 120;
   if (seen.table)

@@ -227,7 +227,7 @@ constexpr std::array kCauses{
         .cause = Cause::kBurstyInput,
         .id = "bursty_input",
         .number = "A16",
-        .words = "bursty input",
+        .words = "a loader that delivers in bursts",
         .observe = "the distribution of waiting times",
         .needs = "N",
         .beyond = "",
