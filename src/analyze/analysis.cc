@@ -376,6 +376,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     a.ranks = rank_paces(recording, a.window, limits);
   }
   a.said = said_of(recording, a.window);
+  if (a.job.batch.present) a.said.metrics.clear();  // each task says its own
   a.ledger = ledger_of(stacks, a, std::move(places));
   for (std::size_t i = 0; i < a.devices.size(); ++i)
     a.gpus.push_back(gpu_analysis(recording, i, a.devices[i], a.ledger, a.window, limits));

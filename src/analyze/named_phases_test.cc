@@ -61,6 +61,19 @@ TEST(NamedPhases, EachHasItsTimeItsShareOfTheGpuAndItsSteps) {
   EXPECT_NEAR(*a.work->samples_per_second, 320, 0.1);
 }
 
+TEST(NamedPhases, SamplesAreCountedFromAFirstRowWithoutAny) {
+  Recording recording = MarkedJob().marks(kPid, "marks", epochs("train", "validate"), {{0, 0}, {60, 600}}, 32).build();
+  for (Track& track : recording.tracks)
+    for (Column& column : track.columns)
+      if (column.metric == Metric::kSamples) {
+        column.absent.resize(column.values.size());
+        column.absent[0] = static_cast<std::uint8_t>(Absent::kNotSupported);
+      }
+  const Analysis a = analyze(recording);
+  ASSERT_TRUE(a.work && a.work->samples_per_second);
+  EXPECT_NEAR(*a.work->samples_per_second, 320, 0.1);
+}
+
 TEST(NamedPhases, TheirNameTellsTheAccountOnlyWhereNothingElseDoes) {
   const auto with = [](const std::string& name) {
     return analyze(MarkedJob().marks(kPid, "nvtx", epochs("train", name)).build()).ledger;

@@ -164,8 +164,8 @@ std::optional<Lengths> epoch_lengths(const std::vector<ToldUnits>& epochs) {
 }
 
 // By whole epochs.
-std::optional<Progress::Left> left_by_epochs(const std::vector<ToldUnits>& epochs, const Lengths& one, const Steps& steps,
-                                             Nanos at) {
+std::optional<Progress::Left> left_by_epochs(const std::vector<ToldUnits>& epochs, const Lengths& one,
+                                             const Steps& steps, Nanos at) {
   constexpr double kTooLong = 3;
   const auto [fewest, most] = epochs_left(epochs);
   if (most == 0) return std::nullopt;  // what follows tells nothing of itself
@@ -272,7 +272,11 @@ std::optional<Progress> progress_of(const Recording& recording, Nanos at, Ends j
       if (!goes_on) progress.step.reset();
     }
   }
-  if (job == Ends::kEnded) return progress;
+  if (job != Ends::kRuns) {
+    if (job == Ends::kEndedWell && progress.epoch && progress.epoch->number == progress.epoch->of)
+      progress.epoch->done = true;
+    return progress;
+  }
   if (telling->several) return progress;
   const auto lengths = epoch_lengths(telling->epochs);
   progress.left =

@@ -8,7 +8,7 @@
 // How far a job is and how long it may still take, from what it said itself: "Epoch 3/5", a bar of 267 steps.
 namespace headroom {
 
-enum class Ends : std::uint8_t { kRuns, kEnded };  // the job, by the instant that is asked about
+enum class Ends : std::uint8_t { kRuns, kEnded, kEndedWell };  // the job, by the instant that is asked about
 
 // As of `at`; nothing where the job told no whole of its epochs or steps.
 //

@@ -194,6 +194,10 @@ TEST(Progress, AJobThatEndedHasNoTimeLeft) {
   const auto ended = job.by(130, Ends::kEnded);
   EXPECT_EQ(ended->epoch, (At{2, 5, false}));
   EXPECT_FALSE(ended->left || ended->next_validation);
+  EXPECT_EQ(job.by(130, Ends::kEndedWell)->epoch, (At{2, 5, false})) << "it may have stopped early";
+  job.epoch(140, 3, 5).epoch(150, 4, 5).epoch(160, 5, 5);
+  EXPECT_EQ(job.by(200, Ends::kEnded)->epoch, (At{5, 5, false})) << "it failed within, perhaps";
+  EXPECT_EQ(job.by(200, Ends::kEndedWell)->epoch, (At{5, 5, true}));
 }
 
 TEST(Progress, AnotherTrainingBeginsAnew) {

@@ -98,8 +98,10 @@ std::optional<Work> StepCounts::work(const Window& window) const {
   work.counted = last.at - first->at;
   if (work.counted <= 0) return work;
   work.steps_per_second = static_cast<double>(last.steps - first->steps) / seconds(work.counted);
-  if (last.samples && first->samples)
-    work.samples_per_second = static_cast<double>(*last.samples - *first->samples) / seconds(work.counted);
+  // Before the first step none is counted, and none is written.
+  const auto begun = first->samples || first->steps > 0 ? first->samples : std::optional<std::int64_t>(0);
+  if (last.samples && begun)
+    work.samples_per_second = static_cast<double>(*last.samples - *begun) / seconds(work.counted);
   return work;
 }
 

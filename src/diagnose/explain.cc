@@ -299,7 +299,9 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   const bool to_the_end = !runs && window.end >= recording.meta.end;  // a job's last words are read when it has ended
   if (!a.job.batch.present)                                           // of which each task is somewhere else
     e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
-                             runs ? Ends::kRuns : Ends::kEnded);
+                             runs                                          ? Ends::kRuns
+                             : to_the_end && recording.meta.exit_code == 0 ? Ends::kEndedWell
+                                                                           : Ends::kEnded);
   e.headline = diagnose::headline(a, e.findings, e.progress);
   if (!too_few) e.bound = diagnose::bound_of(a);
   e.pipeline = diagnose::pipeline(a);

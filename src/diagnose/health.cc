@@ -100,8 +100,10 @@ std::optional<HealthCheck> precision_asked(const std::vector<std::string>& comma
     const std::string_view value = equals != std::string_view::npos ? word.substr(equals + 1)
                                    : alone                          ? "true"
                                                                     : std::string_view(command[i + 1]);
-    const std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
-    if (const auto mixed = mixed_by(name, value))
+    std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
+    const bool denied = name.starts_with("no-") || name.starts_with("no_");
+    if (denied) name.remove_prefix(3);
+    if (const auto mixed = mixed_by(name, denied ? "false" : value))
       return HealthCheck{"mixed_precision", *mixed,
                          fmt::format("the command says {}{}", word,
                                      equals == std::string_view::npos && !alone ? " " + command[i + 1] : "")};

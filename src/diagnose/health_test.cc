@@ -199,6 +199,7 @@ TEST(Health, MixedPrecisionIsWhatTheCommandOrTheEnvironmentAsksFor) {
   EXPECT_EQ(answer(asked({"train.py", "--fp16", "--lr", "3"}), "mixed_precision"), Answer::kYes);
   EXPECT_EQ(answer(asked({"train.py", "--use-amp", "false"}), "mixed_precision"), Answer::kNo);
   EXPECT_EQ(answer(asked({"train.py", "--mixed_precision=no"}), "mixed_precision"), Answer::kNo);
+  EXPECT_EQ(answer(asked({"train.py", "--no-amp", "--lr", "3"}), "mixed_precision"), Answer::kNo);
   EXPECT_EQ(answer(asked({"train.py", "--lr", "fp16"}), "mixed_precision"), Answer::kUnknown);
   EXPECT_EQ(check(asked({"train.py", "--precision", "bf16-mixed"}), "mixed_precision").evidence,
             "the command says --precision bf16-mixed");

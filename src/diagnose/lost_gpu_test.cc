@@ -165,6 +165,8 @@ TEST(LostGpu, ThatAnswersAgainIsLostUntilThenOnly) {
   EXPECT_NEAR(seconds(e.findings.front().cost()), 10, 0.001);
   EXPECT_TRUE(names(e, Cause::kRecordingLosses));
   EXPECT_THAT(e.headline, StartsWith("The driver lost the GPU for a time."));
+  EXPECT_THAT(e.findings.front().title, HasSubstr(", and it answered again at "));
+  EXPECT_THAT(e.findings.front().advice + e.findings.front().would_overturn, Not(HasSubstr("reset")));
 }
 
 }  // namespace

@@ -149,6 +149,13 @@ std::vector<Finding> unreleased(const Analysis& a) {
   const HostSummary& s = a.host;
   finding.tiers = a.job.has_host ? "NP" : "N";
   finding.title = "The GPU was held after its last kernel";
+  if (a.goes_on && !tails.empty()) {
+    const auto length = [](const ClaimedPiece& piece) { return piece.end - piece.begin; };
+    const auto longest = std::max_element(tails.begin(), tails.end(),
+                                          [&](const auto& x, const auto& y) { return length(x) < length(y); });
+    finding.title =
+        fmt::format("The GPU is held, and no kernel has run for {} so far", human_duration(length(*longest)));
+  }
   const bool hung = std::any_of(finding.claims.begin(), finding.claims.end(),
                                 [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
   const auto child = hung ? std::nullopt : children_at_work(a, finding.claims);

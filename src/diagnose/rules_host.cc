@@ -361,7 +361,10 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   if (starved && s.owner_delay >= a.limits[Threshold::kHelpersStarved]) {
     finding.cause = Cause::kCpuOversubscribed;
-    finding.title = "The training process waits for a CPU core";
+    constexpr double kNearlyAll = 0.9;
+    finding.title = fmt::format(
+        "The training process waits for a CPU core{}",
+        s.owner_delay < kNearlyAll ? fmt::format(", for {} of this time", human_percent(s.owner_delay)) : "");
     if (!waits.empty()) {  // it sleeps between, and each time it wakes it wants a core again
       finding.cause.reset();
       finding.candidates = waits;

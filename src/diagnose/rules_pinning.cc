@@ -258,11 +258,14 @@ void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findin
                        [&](const Placement* c) { return c->process.ppid == p.process.ppid; });
   };
   if (std::any_of(board.placements.begin(), board.placements.end(), meant_elsewhere)) return;
-  Finding finding =
-      placed(fmt::format("All processes of the job went to GPU {}", board.devices[on.begin()->first].index));
+  Finding finding = placed(
+      fmt::format("All processes that were seen on a GPU were on GPU {}", board.devices[on.begin()->first].index));
+  finding.confidence = Confidence::kMedium;
   const auto& mask = crowd.front()->process.cuda_visible_devices;
   finding.evidence.push_back(fmt::format("{} processes held a context there, none on {} other GPU{}", crowd.size(),
                                          board.devices.size() - 1, board.devices.size() == 2 ? "" : "s"));
+  finding.evidence.push_back(
+      fmt::format("one that ended within {} may not have been seen", human_duration(a.meta.interval)));
   finding.evidence.push_back(mask ? fmt::format("all of them started with CUDA_VISIBLE_DEVICES={}", *mask)
                                   : "none of them had CUDA_VISIBLE_DEVICES when it started");
   std::set<std::string> flags;
@@ -272,7 +275,10 @@ void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findin
   if (mask) {
     finding.told_apart_from = {"a mask set too late: the mask was there at the start, and it names one GPU for all"};
     finding.would_overturn = "the device list in the trainer's settings: if it is longer than this mask, this is wrong";
-    finding.advice = "give each worker another entry of the device list; the list holds one GPU only";
+    finding.advice =
+        "give each worker another entry of the device list, if it holds one GPU only; else look in the output for "
+        "workers "
+        "that failed as they started";
   } else {
     finding.told_apart_from = {"CUDA's own order: no mask was there to be counted in any order"};
     finding.would_overturn =

@@ -203,15 +203,20 @@ std::vector<Finding> device_lost(const Analysis& a) {
     for (std::size_t device = 0; device < a.devices.size(); ++device)
       if (a.devices[device].source == lost.source) name = a.device_name(device);
     finding.claims = unread_by_loss(a, lost);
-    finding.title = fmt::format("The driver lost {} at {}", name, a.when(lost.at));
+    const Nanos until = unread_around(a, lost).end;
+    const bool back = name != "a GPU" && until < a.window.end;
+    finding.title = fmt::format("The driver lost {} at {}{}", name, a.when(lost.at),
+                                back ? fmt::format(", and it answered again at {}", a.when(until)) : "");
     finding.evidence = {fmt::format("the driver's word: {}", lost.word)};
     if (finding.cost() > 0)
       finding.evidence.push_back(
-          fmt::format("nothing is known of the {} since its last reading before", human_duration(finding.cost())));
-    finding.would_overturn = "the GPU answering again without a reset";
+          back ? fmt::format("nothing is known of the {} in between", human_duration(finding.cost()))
+               : fmt::format("nothing is known of the {} since its last reading before",
+                             human_duration(finding.cost())));
+    finding.would_overturn = back ? "no word of it in the kernel's log" : "the GPU answering again without a reset";
     finding.advice =
-        "look for Xid messages in the kernel's log (dmesg | grep -i xid), at power and cooling; it needs a reset or a "
-        "restart of the machine";
+        fmt::format("look for Xid messages in the kernel's log (dmesg | grep -i xid), at power and cooling{}",
+                    back ? "" : "; it needs a reset or a restart of the machine");
     finding.bound = "not a matter of speed";
     findings.push_back(std::move(finding));
   }

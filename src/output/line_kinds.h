@@ -119,6 +119,15 @@ inline constexpr std::array kLineRules{
         LineKind::kPrecision,
         R"((?i)(?:^|[({,;|]\s*|['"])precision['"]?\s*[:=]\s*['"]?((?:b?float|bf|fp)16(?:-mixed|-true)?|(?:float|fp)32|(?:16|32)-(?:mixed|true))['"]?\s*(?:[,;)}|\]]|$))",
         "precision: 16-mixed", "many scripts"},
+    // Said to be off, one of two kinds of 16 bits leaves the other.
+    LineRule{
+        LineKind::kPrecision,
+        R"((?i)(?:^|[({,;|]\s*|['"\[])(?:fp16|bf16|amp|autocast)['"\]]?(?:\s+enabled)?['"]?\s*[:=]\s*['"]?(true|on|yes)['"]?\s*(?:[,;)}|\](]|$))",
+        "Autocast enabled: True", "many scripts"},
+    LineRule{
+        LineKind::kPrecision,
+        R"((?i)(?:^|[({,;|]\s*|['"\[])(?:amp|autocast)['"\]]?(?:\s+enabled)?['"]?\s*[:=]\s*['"]?(false|off|no)['"]?\s*(?:[,;)}|\](]|$))",
+        "Namespace(lr=0.1, amp=False)", "many scripts"},
     LineRule{LineKind::kEarlyStopping, R"(^Training until validation scores don't improve for \d+ rounds)",
              "Training until validation scores don't improve for 50 rounds", "LightGBM"},
     LineRule{LineKind::kEarlyStopping, R"(^Monitored metric \S+ did not improve in the last \d+ records\.)",
@@ -153,6 +162,12 @@ inline constexpr std::array kLineRules{
              R"((?i)^[-=*#>\s]*(?:(?:[a-z]\w*[ _/-]){0,2}\w*(?:)" HEADROOM_TOLD
              R"()(?:@\d+)?(?:\s*[:=]\s*|\s+)[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)+$)",
              "Train Loss: 0.34, Train Acc: 91.2%", "many scripts"},
+    // Likewise, with others of the job's own and the number of an epoch or a fold.
+    LineRule{
+        LineKind::kMetrics,
+        R"((?i)^[-=*#>\s(]*(?:[a-z][\w.]*: +)?(?:\[?(?:epoch|ep|round|fold)[ :#=]*\d+\s*(?:/|of)\s*\d+[\])]?[\s:,;|-]+)?(?:[a-z][\w/-]*\s*[:=]\s*[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)*(?:[a-z]\w*[ _/-]){0,2}\w*(?:)" HEADROOM_TOLD
+        R"()(?:@\d+)?(?:\s*[:=]\s*|\s+)[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*(?:[a-z][\w/-]*\s*[:=]\s*[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)*$)",
+        "fold 1/3 loss=0.34 sharpe=1.2", "many scripts"},
     // Behind the number of an epoch that is of no told whole, or of a row.
     LineRule{
         LineKind::kMetrics,

@@ -43,6 +43,17 @@ TEST(LineMarks, MetricsOfOnesOwnStandBesideKnownOnes) {
             (Metrics{{"train_loss", 0.52}, {"IC", 0.034}, {"Sharpe", 1.21}, {"lr", 3e-4}}));
   EXPECT_EQ(metrics("Epoch 4/9 | loss: 0.5 | speed: 81.2 samples/s"),
             (Metrics{{"loss", 0.5}, {"samples_per_second", 81.2}}));
+  EXPECT_EQ(metrics("loss: 0.5 sharpe: 0.6 ic: 0.02"), (Metrics{{"loss", 0.5}, {"sharpe", 0.6}, {"ic", 0.02}}));
+  EXPECT_EQ(metrics("loss 0.5 sharpe=0.6"), (Metrics{{"loss", 0.5}, {"sharpe", 0.6}}));
+  EXPECT_EQ(metrics("sharpe=1.1 ic=0.03 accuracy=0.8"), (Metrics{{"sharpe", 1.1}, {"ic", 0.03}, {"accuracy", 0.8}}));
+  EXPECT_EQ(metrics("Fold 1/3 loss=0.4 sharpe=1.2"), (Metrics{{"loss", 0.4}, {"sharpe", 1.2}}));
+  EXPECT_EQ(metrics("[fold 1/3] IC=0.03 Sharpe=1.20 loss=0.4"),
+            (Metrics{{"IC", 0.03}, {"Sharpe", 1.2}, {"loss", 0.4}}));
+  EXPECT_EQ(metrics("2026-11-29 05:10:01,123 INFO trainer: epoch=1 loss=0.9 sharpe=0.3"),
+            (Metrics{{"loss", 0.9}, {"sharpe", 0.3}}));
+  EXPECT_EQ(metrics("Epoch 1/3 | loss 1.0 | Sharpe 0.3 | IC 0.01"),
+            (Metrics{{"loss", 1.0}, {"Sharpe", 0.3}, {"IC", 0.01}}));
+  EXPECT_EQ(metrics("lr=0.1 loss_weight=2 layers=3"), Metrics{}) << "settings";
   EXPECT_EQ(metrics("Sharpe: 1.21"), Metrics{}) << "what it is, nothing tells";
   EXPECT_EQ(metrics("epoch 3 of the paper: loss of data in 2019"), Metrics{});
 }
@@ -169,6 +180,14 @@ TEST(LineMarks, WhatPrecisionIsUsedIsAParameter) {
   EXPECT_EQ(told("precision=bf16-mixed"), "bf16-mixed");
   EXPECT_EQ(told("precision: 0.93 recall: 0.91"), "") << "a score";
   EXPECT_EQ(told("average precision = 16"), "");
+  EXPECT_EQ(told("fp16=True,"), "True");
+  EXPECT_EQ(told("bf16: True"), "True");
+  EXPECT_EQ(told("Autocast enabled: True (dtype=bf16)"), "True");
+  EXPECT_EQ(told("bf16=False, fp16=True, lr=0.1"), "True");
+  EXPECT_EQ(told("Namespace(lr=0.1, amp=False, epochs=3)"), "False");
+  EXPECT_EQ(told("{'fp16': True, 'lr': 0.1}"), "True");
+  EXPECT_EQ(told("fp16=False, lr=0.1"), "") << "it may be bf16";
+  EXPECT_EQ(told("set fp16=True to save memory"), "");
   EXPECT_EQ(told("Using 16bit native Automatic Mixed Precision (AMP)"), "16bit");
   EXPECT_EQ(told("Namespace(amp=False, precision='bf16', lr=0.1)"), "bf16");
   EXPECT_EQ(told("{'use_amp': True}"), "True");

@@ -88,8 +88,8 @@ void fill_batch(const Explanation& e, const PlanRequest& request, Numbers& numbe
   if (room && *room < factor) {
     numbers.batch_limit =
         fmt::format("{} times the batch may need {} times the memory, and {} fit with {} kept for fragments",
-                    human_count(std::llround(factor)), human_count(std::llround(factor)), human_factor(*room),
-                    human_percent(kMemoryReserve));
+                    human_count(std::llround(factor)), human_count(std::llround(factor)),
+                    human_factor(std::floor(10 * *room) / 10), human_percent(kMemoryReserve));
     factor = *room;
   }
   if (factor <= 1) {

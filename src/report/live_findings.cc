@@ -168,6 +168,8 @@ LiveFindings::News LiveFindings::look(const Explanation& whole, const Explanatio
     if (!rings(finding, in, whole)) return;
     if (const std::string* same = stood_already(finding, gpus)) return call_it(*same, finding);
     if (alarms_.contains(key)) return;
+    const Nanos from = finding.claims.empty() ? 0 : finding.claims.front().begin;
+    if (kind_of(finding) == Kind::kLost && !losses_.emplace(gpus, from).second) return;
     told_.insert(key);
     stands_no_more(key);  // as what cost time before
     alarms_[key] = {kind_of(finding), gpus, whole.ledger.end};

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/explanation.h"
@@ -87,7 +88,9 @@ class LiveFindings {
   std::map<std::string, Nanos> since_;  // of each finding that held in every look since then
   std::set<std::string> told_;
   std::map<std::string, Alarm> alarms_;  // told, and not over
-  std::vector<Told> standing_;           // of told_, in that order
+  // GPUs that the driver lost and from when on, once told: the recording keeps a loss that is over.
+  std::set<std::pair<std::set<std::string>, Nanos>> losses_;
+  std::vector<Told> standing_;  // of told_, in that order
 };
 
 // One that was told.

@@ -43,6 +43,22 @@ TEST(LiveFindings, AreToldOnceAndWhenTheyHeldTwice) {
   EXPECT_THAT(look(live, idle(5 * kMinute)), IsEmpty());
 }
 
+TEST(LiveFindings, ALostGpuIsToldOnceAndOnceAsOver) {
+  LiveFindings live({});
+  const auto at = [&](Nanos end, Nanos lost_until) {
+    Finding lost{.cause = Cause::kDeviceLost, .title = "lost", .claims = {{.begin = 10 * kSecond, .end = lost_until}}};
+    Slice gone{.begin = 10 * kSecond, .end = lost_until, .account = Account::kUnobserved};
+    Slice back{.begin = lost_until, .end = end, .account = Account::kUseful};
+    const Explanation e = after(end, {lost}, lost_until < end ? std::vector{gone, back} : std::vector{gone});
+    const auto news = live.look(e, e);
+    return std::pair(news.fresh.size(), news.over.size());
+  };
+  EXPECT_EQ(at(20 * kSecond, 20 * kSecond), std::pair(std::size_t{1}, std::size_t{0}));
+  EXPECT_EQ(at(30 * kSecond, 25 * kSecond), std::pair(std::size_t{0}, std::size_t{1}));
+  for (Nanos end = 40 * kSecond; end < 100 * kSecond; end += 10 * kSecond)
+    EXPECT_EQ(at(end, 25 * kSecond), std::pair(std::size_t{0}, std::size_t{0}));
+}
+
 TEST(LiveFindings, AYoungRecordingSaysNothing) {
   LiveFindings live({});
   for (int i = 0; i < 3; ++i)

@@ -16,9 +16,10 @@ namespace {
 
 std::string left_words(const Progress::Left& left) {
   // Whether other steps, folds or trainings follow is not known.
-  const std::string words =
-      seconds_between(left.low_seconds, left.high_seconds) + " left of these " + (left.of_epochs ? "epochs" : "steps");
-  return left.of_epochs && left.without_pauses ? words + ", and what comes between epochs" : words;
+  const std::string words = fmt::format("{} left of these {}", seconds_between(left.low_seconds, left.high_seconds),
+                                        left.of_epochs ? "epochs" : "steps");
+  if (left.of_epochs && left.without_pauses) return words + ", and what comes between epochs";
+  return words + (left.of_epochs ? " if they go as the last ones" : " at this pace");
 }
 
 }  // namespace

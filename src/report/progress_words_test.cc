@@ -23,14 +23,15 @@ TEST(ProgressWords, WhereTheJobIsAndHowLongItMayTake) {
   progress.left = Progress::Left{700, 830, true, false};
   progress.next_validation = Progress::Next{"validate", 70, 110};
   EXPECT_EQ(progress_words(progress),
-            "epoch 3/5, step 120/267; 11 to 14 min left of these epochs; next validation in 70 to 110 s");
+            "epoch 3/5, step 120/267; 11 to 14 min left of these epochs if they go as the last ones; next validation "
+            "in 70 to 110 s");
   progress.left->without_pauses = true;
   progress.next_validation.reset();
   EXPECT_EQ(progress_words(progress),
             "epoch 3/5, step 120/267; 11 to 14 min left of these epochs, and what comes between epochs");
   progress.epoch.reset();
   progress.left->of_epochs = false;
-  EXPECT_EQ(progress_words(progress), "step 120/267; 11 to 14 min left of these steps");
+  EXPECT_EQ(progress_words(progress), "step 120/267; 11 to 14 min left of these steps at this pace");
   progress = {};
   progress.epoch = Progress::At{5, 5, true};
   EXPECT_EQ(progress_words(progress), "epoch 5/5 done");

@@ -78,9 +78,9 @@ def by_hand(tmp_path, gpus, *how):
 @pytest.mark.parametrize("name, gpus, how, title, evidence, used", [
     ("cuda_order", "1xT4,1xA6000", ["--gpus", "0"], "CUDA numbers these GPUs otherwise than nvidia-smi",
      "CUDA_VISIBLE_DEVICES=0 is GPU 0 for nvidia-smi; the driver saw it on GPU 1", 1),
-    ("list_of_one", "2xA6000", ["--gpus", "0", "--workers", "2"], "All processes of the job went to GPU 0",
+    ("list_of_one", "2xA6000", ["--gpus", "0", "--workers", "2"], "All processes that were seen on a GPU were on GPU 0",
      "all of them started with CUDA_VISIBLE_DEVICES=0", 1),
-    ("late_mask", "2xA6000", ["--pin", "late"], "All processes of the job went to GPU 0",
+    ("late_mask", "2xA6000", ["--pin", "late"], "All processes that were seen on a GPU were on GPU 0",
      "none of them had CUDA_VISIBLE_DEVICES when it started", 1),
     ("ordinal_and_mask", "2xA6000", ["--pin", "both"], "A device number contradicts the mask",
      "'--gpu-device-id 1' under CUDA_VISIBLE_DEVICES=1, which shows 1 device", 2),  # half of the windows: the CPU
