@@ -206,6 +206,14 @@ std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, cons
   return std::make_unique<host::TreeReader>(std::move(options));
 }
 
+std::unique_ptr<host::TreeReader> make_tree_of_machine() {
+  constexpr std::size_t kMost = 400;
+  host::TreeOptions options;
+  options.recorder_pid = ::getpid();
+  options.most_of_machine = kMost;
+  return std::make_unique<host::TreeReader>(std::move(options));
+}
+
 std::string recording_marker(const std::string& id) { return "HEADROOM_RECORDING=" + id; }
 
 SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, std::unique_ptr<host::TreeReader> tree,

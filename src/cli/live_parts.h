@@ -40,6 +40,9 @@ enum class JobOf { kRecorder, kOthers };
 [[nodiscard]] std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, const std::string& id,
                                                           JobOf job_of);
 
+// All processes of this machine, those that have used most CPU if there are many; of no job.
+[[nodiscard]] std::unique_ptr<host::TreeReader> make_tree_of_machine();
+
 // A recording of the tree, the host and, unless they are not wanted, the GPUs. Which GPUs the job was given is told by
 // this process's CUDA_VISIBLE_DEVICES, if it is the job's as well.
 enum class GivenGpus { kByEnvironment, kUnknown };

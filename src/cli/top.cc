@@ -68,6 +68,7 @@ Result<void> choose_gpu(const TopOptions& options, const screen::Scene& scene, s
 void put_once(const TopOptions& options, const WatchedRecording& watched, const screen::State& state) {
   const screen::Scene scene = watched.scene();
   if (options.json) {
+    for (const std::string& line : scene.lacks) say(line);
     put(report::top_json(scene.explanation, scene.view, scene.behind, scene.now));
     return;
   }
