@@ -88,7 +88,7 @@ bool WatchedRecording::look_again() {
   const Nanos cpu = process_cpu_now();
   if (!growing_) {
     growing_.emplace(opened_.path, metrics_not_viewed(), recording().meta.id);
-    if (box_) growing_->leave_out_sleep(kSleepEvery);
+    if (box_) growing_->keep_short(kSleepEvery);
   }
   const auto again = growing_->read_on();
   if (again) opened_.recording = {};
@@ -180,10 +180,10 @@ void WatchedRecording::explain_in(const Recording& part, const ExplainOptions& o
 // Of this machine, from where on the explanation of a window that ends now needs it; nothing where that is all of it.
 std::optional<Nanos> WatchedRecording::begin_of_recent(std::pair<Nanos, Nanos> window) const {
   if (!box_ || !is_read_on()) return std::nullopt;
-  const Nanos before = box_->kept() / kBeforeWindowParts, least = 2 * before;
+  const Nanos before = box_->kept() / kBeforeWindowParts;
   const Nanos start = recording().meta.start;
   const Nanos from = last_kernels_before(recording(), start + window.first - before);
-  return from < start + least ? std::nullopt : std::optional(from);
+  return from < start + before ? std::nullopt : std::optional(from);  // hardly less than all
 }
 
 // What a person goes back to is read again.
@@ -242,6 +242,9 @@ std::vector<std::string> WatchedRecording::what_is_lacking() const {
   if (!box_) return {};
   std::vector<std::string> lacks;
   if (const auto& why = box_->no_gpus()) lacks.push_back(fmt::format("Why: {}; headroom doctor says more.", why->what));
+  for (const MissingTier& missing : explanation_.meta.missing_tiers)
+    if (missing.tier == 'Y')
+      lacks.push_back(fmt::format("No Python stacks of the job: {}; headroom doctor says more.", missing.why));
   if (hidden_.empty()) return lacks;
   const auto nameless = std::count_if(view_.processes.begin(), view_.processes.end(),
                                       [](const view::Process& one) { return one.name.empty() && !one.gpus.empty(); });

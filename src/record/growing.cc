@@ -47,7 +47,7 @@ Result<void> GrowingRecording::read_on() {
       reader_->read(opened, path_, most))
     return {};
   auto fresh = std::make_unique<FileReader>(leave_out_);
-  if (sleep_) fresh->leave_out_sleep(*sleep_);
+  if (short_) fresh->keep_short(*short_);
   const auto read = fresh->read(opened, path_, most);
   if (!read) return tl::unexpected(within(path_, opened.explained(read.error())));
   const std::string& id = fresh->recording().meta.id;

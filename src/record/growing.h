@@ -34,8 +34,8 @@ class GrowingRecording {
   // Keeps what is from that instant on: recording() begins there, in every read_on() after this as well, unless all is
   // read anew.
   void forget_before(Nanos instant);
-  // Before the first read_on(): recording() is then without what SleepLeftOut leaves out (record/sleep.h).
-  void leave_out_sleep(Nanos every) { sleep_ = every; }
+  // Before the first read_on(): recording() is then without what KeptShort leaves out (record/kept_short.h).
+  void keep_short(Nanos every) { short_ = every; }
   // The next read_on() reads all of it anew.
   void remember() { remembers_ = true; }
   [[nodiscard]] Nanos begin() const;                 // of what lies there, once something was read
@@ -53,7 +53,7 @@ class GrowingRecording {
   std::unique_ptr<FileReader> reader_;
   File read_from_{};
   bool remembers_ = false;
-  std::optional<Nanos> sleep_;
+  std::optional<Nanos> short_;
 };
 
 }  // namespace headroom

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "record/sleep.h"
+#include "record/kept_short.h"
 
 #include <gtest/gtest.h>
 
@@ -23,13 +23,13 @@ void add(MemorySink& sink, SourceId source, Nanos at, std::int64_t cpu) {
 }
 
 std::vector<Nanos> left(Recording recording, SourceId source) {
-  SleepLeftOut(kEvery).leave_out(recording);
+  KeptShort(kEvery).shorten(recording);
   const Track& track = recording.tracks[static_cast<std::size_t>(source)];
   for (const Column& column : track.columns) EXPECT_EQ(column.values.size(), track.at.size());
   return track.at;
 }
 
-TEST(SleepLeftOut, OfEqualRowsTheEndsAndOneInSoMuchTimeStay) {
+TEST(KeptShort, OfEqualRowsTheEndsAndOneInSoMuchTimeStay) {
   MemorySink sink;
   const SourceId asleep = process(sink, 1), runs = process(sink, 2);
   for (Nanos at = 0; at <= 25; ++at) add(sink, asleep, at, 7), add(sink, runs, at, at);
@@ -38,7 +38,7 @@ TEST(SleepLeftOut, OfEqualRowsTheEndsAndOneInSoMuchTimeStay) {
   EXPECT_EQ(left(recording, runs).size(), 26U) << "it changes";
 }
 
-TEST(SleepLeftOut, WhatWakesAndSleepsAgainIsSeenToDoSo) {
+TEST(KeptShort, WhatWakesAndSleepsAgainIsSeenToDoSo) {
   MemorySink sink;
   const SourceId asleep = process(sink, 1);
   for (const Nanos at : {0, 1, 2, 3}) add(sink, asleep, at, 7);
@@ -46,7 +46,7 @@ TEST(SleepLeftOut, WhatWakesAndSleepsAgainIsSeenToDoSo) {
   EXPECT_EQ(left(sink.take(), asleep), (std::vector<Nanos>{0, 3, 4, 7}));
 }
 
-TEST(SleepLeftOut, WhoIsOnAGpuAndWhomItStartedKeepEveryRow) {
+TEST(KeptShort, WhoIsOnAGpuAndWhomItStartedKeepEveryRow) {
   MemorySink sink;
   const SourceId gpu = sink.add_source({SourceKind::kGpu, "GPU-1", kNoSource, {}});
   const SourceId beside = process(sink, 1), owner = process(sink, 2, beside), worker = process(sink, 3, owner);
@@ -59,7 +59,21 @@ TEST(SleepLeftOut, WhoIsOnAGpuAndWhomItStartedKeepEveryRow) {
   EXPECT_EQ(left(recording, beside), (std::vector<Nanos>{0, 9}));
 }
 
-TEST(SleepLeftOut, ACellThatOnlyOneRowHasIsKept) {
+TEST(KeptShort, OfFinePowerSamplesTheLastSecondsStay) {
+  MemorySink sink;
+  sink.set_meta({.start = 0, .end = 100 * kSecond});
+  const SourceId power = sink.add_source({SourceKind::kGpuPowerRing, "GPU-1", kNoSource, {}});
+  const SourceId util = sink.add_source({SourceKind::kGpuUtilRing, "GPU-1", kNoSource, {}});
+  for (Nanos at = 0; at <= 100; ++at) {
+    sink.add_row(power, at * kSecond, std::array{Cell{Metric::kPower, 7, std::nullopt}});
+    sink.add_row(util, at * kSecond, std::array{Cell{Metric::kGpuUtil, 7, std::nullopt}});
+  }
+  const Recording recording = sink.take();
+  EXPECT_EQ(left(recording, power).size(), 6U);
+  EXPECT_EQ(left(recording, util).size(), 101U);
+}
+
+TEST(KeptShort, ACellThatOnlyOneRowHasIsKept) {
   MemorySink sink;
   const SourceId asleep = process(sink, 1);
   for (const Nanos at : {0, 1, 3, 4}) add(sink, asleep, at, 7);
@@ -67,26 +81,26 @@ TEST(SleepLeftOut, ACellThatOnlyOneRowHasIsKept) {
                std::array{Cell{Metric::kCpuUser, 7, std::nullopt}, Cell{Metric::kReadBytes, 42, std::nullopt}});
   add(sink, asleep, 6, 7);
   Recording recording = sink.take();
-  SleepLeftOut(kEvery).leave_out(recording);
+  KeptShort(kEvery).shorten(recording);
   const Track& track = recording.tracks[0];
   EXPECT_EQ(track.at, (std::vector<Nanos>{0, 6}));
   ASSERT_TRUE(track.find(Metric::kReadBytes)->has(1));
   EXPECT_EQ(track.find(Metric::kReadBytes)->values[1], 42);
 }
 
-TEST(SleepLeftOut, CalledAfterEachRowItLeavesTheSame) {
+TEST(KeptShort, CalledAfterEachRowItLeavesTheSame) {
   Recording recording;
   {
     MemorySink sink;
     add(sink, process(sink, 1), 0, 7);
     recording = sink.take();
   }
-  SleepLeftOut sleep(kEvery);
+  KeptShort sleep(kEvery);
   Track& track = recording.tracks[0];
   for (Nanos at = 1; at <= 25; ++at) {
     track.at.push_back(at);
     track.columns[0].values.push_back(at < 22 ? 7 : 8);
-    sleep.leave_out(recording);
+    sleep.shorten(recording);
     EXPECT_EQ(track.at.back(), at);
   }
   EXPECT_EQ(track.at, (std::vector<Nanos>{0, 10, 20, 21, 22, 25}));

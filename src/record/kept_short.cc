@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "record/sleep.h"
+#include "record/kept_short.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
 #include "model/entities.h"
+#include "record/forget.h"
 
 namespace headroom {
 
 namespace {
 
+constexpr Nanos kPowerSamples = 5 * kSecond;
 constexpr auto kNotSampled = static_cast<std::uint8_t>(Absent::kNotSampled);
 
 std::uint8_t code_of(const Column& column, std::size_t row) {
@@ -90,14 +92,14 @@ std::vector<bool> at_work(const Recording& recording) {
 
 }  // namespace
 
-void SleepLeftOut::leave_out(Recording& recording) {
+void KeptShort::shorten(Recording& recording) {
   if (sources_ != recording.sources.size()) at_work_ = at_work(recording);
   sources_ = recording.sources.size();
   looked_at_.resize(sources_, std::numeric_limits<Nanos>::min());
   for (std::size_t i = 0; i < sources_; ++i) {
-    if (recording.sources[i].kind != SourceKind::kProcess) continue;
     Track& track = recording.tracks[i];
-    if (track.at.empty()) continue;
+    if (recording.sources[i].kind == SourceKind::kGpuPowerRing) forget_rows(track, recording.meta.end - kPowerSamples);
+    if (recording.sources[i].kind != SourceKind::kProcess || track.at.empty()) continue;
     if (!at_work_[i]) {
       const auto known = std::upper_bound(track.at.begin(), track.at.end(), looked_at_[i]) - track.at.begin();
       join_equal(track, static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, known - 1)), every_);
