@@ -547,6 +547,11 @@ def test_a_job_that_comes_onto_the_gpus_is_followed_and_so_is_a_recording(tmp_pa
         assert len(list((tmp_path / "state").glob("headroom/*.hrec"))) == 1, "nothing of the machine is kept"
 
 
+def live_for(text):
+    """The seconds of the recording that a live picture has reached."""
+    return int((re.search(r"live: \S+ s to (\d+)", text) or "00")[1])
+
+
 @contextlib.contextmanager
 def after_twelve_seconds(tmp_path):
     """A job that is watched, of which five seconds are kept in memory."""
@@ -554,7 +559,7 @@ def after_twelve_seconds(tmp_path):
     memory.mkdir()
     command = beside_a_job("sh", "-c", f"{HEADROOM} top --pid $(cat job) --kept 2s --window 3s")
     with OnTerminal(tmp_path, command=command, columns=120, XDG_RUNTIME_DIR=str(memory)) as top:
-        top.until(lambda text: int((re.search(r"live: \S+ s to (\d+)", text) or "00")[1]) >= 12, "twelve seconds")
+        top.until(lambda text: live_for(text) >= 12, "twelve seconds")
         yield top
 
 
@@ -579,6 +584,20 @@ def test_what_is_no_longer_in_memory_is_read_again_when_somebody_goes_back_to_it
         assert "computing" in top.text()
         top.press("e")
         top.until(lambda text: re.search(r"live: (9|1\d)\S* s to ", text), "the end")
+        top.press("q")
+        assert top.ends() == 0
+
+
+def test_a_job_that_is_done_for_long_is_not_taken_for_one_that_begins(tmp_path):
+    """The picture is of its own time and a little before; the last kernels lie before that."""
+    script = (f"{HEADROOM} sim-job -q --steps 250 --step-gpu-ms 20 --hold-s 1000 > log 2>&1 & job=$!; "
+              f"{HEADROOM} top --pid $job --kept 20s --window 3s; code=$?; kill $job; exit $code")
+    command = [HEADROOM, "sim", "--gpus", "RTX3090", "--", "sh", "-c", script]
+    with OnTerminal(tmp_path, command=command, columns=120) as top:
+        top.shows("computing 100 %")
+        held = live_for(top.shows("It stayed held for 100 % after the last kernel"))
+        text = top.until(lambda text: live_for(text) > held + 8, "the last kernels to be long past")
+        assert "It stayed held for 100 % after the last kernel" in text, text
         top.press("q")
         assert top.ends() == 0
 
