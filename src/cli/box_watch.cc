@@ -194,6 +194,7 @@ std::unique_ptr<BoxWatch::Recorder> BoxWatch::begin(std::int64_t pid, std::strin
   if (pid > 0) pids.push_back(pid), meta.job_pid = pid;
   auto tree = no_gpus_ && pid == 0 ? make_tree_of_machine() : make_tree(pids, id, JobOf::kOthers);
   live.no_gpu = no_gpus_.has_value();
+  live.fine_power = options_.keep;  // a picture shows the reading of the second
   SessionOptions session = session_options(live, std::move(meta), std::move(tree), GivenGpus::kUnknown);
   if (no_gpus_) session.source('N').why_not = no_gpus_->what;
   if (pid > 0) add_stacks(session, live, pids, JobOf::kOthers);

@@ -18,6 +18,7 @@ struct LiveOptions {
   bool next_if_taken = false;  // where `output` is there: "NAME-2.hrec" and so on, and says so
   bool quiet = false;
   bool no_gpu = false;
+  bool fine_power = true;  // the driver's fine samples of power, for who looks at the recording later
   bool keep_environment = false;
   int stacks = 20;        // Python stacks per second; 0: none
   int stacks_one_in = 1;  // of so many tasks of a batch those of one

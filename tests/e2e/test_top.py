@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -547,9 +548,15 @@ def test_a_job_that_comes_onto_the_gpus_is_followed_and_so_is_a_recording(tmp_pa
         assert len(list((tmp_path / "state").glob("headroom/*.hrec"))) == 1, "nothing of the machine is kept"
 
 
+def kinds_in(recording):
+    with contextlib.closing(sqlite3.connect(f"file:{recording}?mode=ro", uri=True)) as file:
+        return {kind for kind, in file.execute("SELECT DISTINCT kind FROM source")}
+
+
 def live_for(text):
     """The seconds of the recording that a live picture has reached."""
-    return int((re.search(r"live: \S+ s to (\d+)", text) or "00")[1])
+    reached = re.search(r"live: \S+(?: s)? to (?:(\d+):)?(\d+)", text)
+    return 60 * int(reached[1] or 0) + int(reached[2]) if reached else 0
 
 
 @contextlib.contextmanager
@@ -566,6 +573,7 @@ def after_twelve_seconds(tmp_path):
 def test_what_is_old_is_no_longer_in_memory(tmp_path):
     with after_twelve_seconds(tmp_path) as top:
         recording, = (tmp_path / "memory").glob("headroom-top.*/*.hrec")
+        assert "gpu" in kinds_in(recording) and "gpu_power_ring" not in kinds_in(recording), "no picture shows it"
         recording.rename(tmp_path / "elsewhere.hrec")
         top.press("b")
         text = top.until(lambda text: "live, paused: " in text, "the begin")
@@ -609,6 +617,7 @@ def test_what_is_kept_of_this_machine_is_a_recording(tmp_path):
     kept, = (tmp_path / "state").glob("headroom/*.hrec")
     meta = json.loads(headroom(tmp_path, "why", "last", "--json").stdout)["recording"]
     assert meta["origin"] == "record" and meta["stop_reason"] == "interrupted", kept
+    assert "gpu_power_ring" in kinds_in(kept)
 
 
 def test_without_a_driver_it_says_so_and_shows_the_processes_of_the_machine(tmp_path):
