@@ -29,7 +29,7 @@ def top(bench, table, effort):
             table.add(title, f"beside it: {name}: resident", cost.rss_kib - cost.driver_kib, "KiB")
 
 
-AGES = {"quick": [20], "normal": [30, 900], "full": [30, 900, 3600]}  # seconds for which it has watched
+AGES = {"quick": [20], "normal": [30, 300, 960], "full": [30, 300, 960, 3600]}  # seconds for which it has watched
 
 
 def top_alone(bench, table, effort):

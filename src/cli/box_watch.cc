@@ -125,7 +125,11 @@ struct BoxWatch::Recorder {
   }
   [[nodiscard]] std::optional<Error> failed() const {
     const std::lock_guard lock(learnt->mutex);
-    return learnt->failed ? learnt->failed : learnt->no_gpus;
+    return learnt->failed;
+  }
+  [[nodiscard]] std::optional<Error> no_gpus() const {
+    const std::lock_guard lock(learnt->mutex);
+    return learnt->no_gpus;
   }
 };
 
@@ -152,13 +156,25 @@ Result<std::unique_ptr<BoxWatch>> BoxWatch::start(const Options& options) {
     HR_TRY(watch->folder_, make_folder(watch->lock_));
   }
   watch->next_ = watch->begin(options.pid.value_or(0), "", 0);
-  const Recorder& first = *watch->next_;
-  while (boottime_now() - first.begin < kDriverPatience) {
+  const Nanos begin = watch->next_->begin;
+  while (boottime_now() - begin < kDriverPatience) {
+    const Recorder& first = *watch->next_;
     if (const auto error = first.failed()) return tl::unexpected(*error);
-    if (first.session->gpus() > 0 && !first.path().empty()) return watch;
+    if ((watch->no_gpus_ || first.session->gpus() > 0) && !first.path().empty()) return watch;
+    if (const auto why = first.no_gpus(); why && !first.path().empty()) watch->go_on_without_gpus(*why);
     if (!options.pause(20 * kMillisecond)) return fail(Errc::kIo, "interrupted");
   }
   return fail(Errc::kIo, "the GPU driver does not answer", "headroom doctor says more");
+}
+
+// What was begun to read GPUs knows no processes but those of a job.
+void BoxWatch::go_on_without_gpus(const Error& why) {
+  no_gpus_ = why;
+  const std::string path = next_->path();
+  next_.reset();
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  next_ = begin(options_.pid.value_or(0), "", 0);
 }
 
 std::unique_ptr<BoxWatch::Recorder> BoxWatch::begin(std::int64_t pid, std::string message, Nanos shown_from) {
@@ -176,8 +192,11 @@ std::unique_ptr<BoxWatch::Recorder> BoxWatch::begin(std::int64_t pid, std::strin
   RecordingMeta meta = meta_at(recorder->begin, id, "record", kSecond);
   std::vector<std::int64_t> pids;
   if (pid > 0) pids.push_back(pid), meta.job_pid = pid;
-  auto tree = make_tree(pids, id, JobOf::kOthers);
+  auto tree = no_gpus_ && pid == 0 ? make_tree_of_machine() : make_tree(pids, id, JobOf::kOthers);
+  live.no_gpu = no_gpus_.has_value();
+  live.fine_power = options_.keep;  // a picture shows the reading of the second
   SessionOptions session = session_options(live, std::move(meta), std::move(tree), GivenGpus::kUnknown);
+  if (no_gpus_) session.source('N').why_not = no_gpus_->what;
   if (pid > 0) add_stacks(session, live, pids, JobOf::kOthers);
   session.open_recording = [learnt = recorder->learnt, open = std::move(session.open_recording)] {
     auto opened = open();

@@ -27,7 +27,8 @@ class BoxWatch {
     // window may rest on. The rest lies in the file.
     Nanos kept = 600 * kSecond;
   };
-  // Begins the first recording; returns once the driver has answered. An error: why there is nothing to look at.
+  // Begins the first recording; returns once the driver has answered. Where there is none the processes of the machine
+  // are recorded, or those of the job that was asked for. An error: why there is nothing to look at.
   [[nodiscard]] static Result<std::unique_ptr<BoxWatch>> start(const Options& options);
   ~BoxWatch();  // ends what is being recorded
   BoxWatch(const BoxWatch&) = delete;
@@ -49,6 +50,8 @@ class BoxWatch {
   [[nodiscard]] Nanos kept() const { return options_.kept; }
   [[nodiscard]] bool was_asked_for() const { return options_.keep || options_.pid; }
   [[nodiscard]] bool owns(const std::string& path) const;
+  // Why no GPU is read.
+  [[nodiscard]] const std::optional<Error>& no_gpus() const { return no_gpus_; }
   // Why nothing is recorded any more; "".
   [[nodiscard]] std::string trouble() const;
 
@@ -56,12 +59,14 @@ class BoxWatch {
   struct Recorder;
   explicit BoxWatch(const Options& options);
   [[nodiscard]] std::unique_ptr<Recorder> begin(std::int64_t pid, std::string message, Nanos shown_from);
+  void go_on_without_gpus(const Error& why);
   [[nodiscard]] const Recorder& newest() const { return next_ ? *next_ : *shown_; }
 
   Options options_;
   std::string folder_;  // "" where they are kept
   Fd lock_;             // of the folder: it is in use
   int begun_ = 0;
+  std::optional<Error> no_gpus_;
   std::unique_ptr<Recorder> shown_, next_;
 };
 

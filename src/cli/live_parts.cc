@@ -110,8 +110,9 @@ std::vector<Source> given_by_environment(const std::vector<Device>& devices) {
   return given_facts(devices, given);
 }
 
-Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus given) {
+Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus given, bool fine_power) {
   NvmlReaderOptions options;
+  options.fine_power = fine_power;
   options.path = nvml_library();
   options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
   options.since = since;
@@ -206,6 +207,14 @@ std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, cons
   return std::make_unique<host::TreeReader>(std::move(options));
 }
 
+std::unique_ptr<host::TreeReader> make_tree_of_machine() {
+  constexpr std::size_t kMost = 400;
+  host::TreeOptions options;
+  options.recorder_pid = ::getpid();
+  options.most_of_machine = kMost;
+  return std::make_unique<host::TreeReader>(std::move(options));
+}
+
 std::string recording_marker(const std::string& id) { return "HEADROOM_RECORDING=" + id; }
 
 SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, std::unique_ptr<host::TreeReader> tree,
@@ -216,7 +225,9 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
   EvidenceSource gpus{.tier = 'N', .name = "the driver", .where = ReadOn::kSamplerOnceOpen};
   // The reader asks the tree only while it is read: by then both belong to the session's sampler.
   if (!options.no_gpu)
-    gpus.open = [raw = tree.get(), since = meta.start, given] { return open_gpus(*raw, since, given); };
+    gpus.open = [raw = tree.get(), since = meta.start, given, fine_power = options.fine_power] {
+      return open_gpus(*raw, since, given, fine_power);
+    };
   else
     gpus.why_not = "not wanted (--no-gpu)";
   auto shared = std::make_shared<std::unique_ptr<host::TreeReader>>(std::move(tree));

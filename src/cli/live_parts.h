@@ -18,6 +18,7 @@ struct LiveOptions {
   bool next_if_taken = false;  // where `output` is there: "NAME-2.hrec" and so on, and says so
   bool quiet = false;
   bool no_gpu = false;
+  bool fine_power = true;  // the driver's fine samples of power, for who looks at the recording later
   bool keep_environment = false;
   int stacks = 20;        // Python stacks per second; 0: none
   int stacks_one_in = 1;  // of so many tasks of a batch those of one
@@ -39,6 +40,9 @@ void declare_stacks_option(CLI::App& app, LiveOptions& options, StacksOf of = St
 enum class JobOf { kRecorder, kOthers };
 [[nodiscard]] std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, const std::string& id,
                                                           JobOf job_of);
+
+// All processes of this machine, those that have used most CPU if there are many; of no job.
+[[nodiscard]] std::unique_ptr<host::TreeReader> make_tree_of_machine();
 
 // A recording of the tree, the host and, unless they are not wanted, the GPUs. Which GPUs the job was given is told by
 // this process's CUDA_VISIBLE_DEVICES, if it is the job's as well.

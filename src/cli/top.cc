@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <malloc.h>
 #include <poll.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -68,6 +69,7 @@ Result<void> choose_gpu(const TopOptions& options, const screen::Scene& scene, s
 void put_once(const TopOptions& options, const WatchedRecording& watched, const screen::State& state) {
   const screen::Scene scene = watched.scene();
   if (options.json) {
+    for (const std::string& line : scene.lacks) say(line);
     put(report::top_json(scene.explanation, scene.view, scene.behind, scene.now));
     return;
   }
@@ -224,6 +226,17 @@ Result<std::string> choose(const std::vector<ShelfEntry>& entries, Patience& pat
   }
 }
 
+// An explanation every other second takes and leaves megabytes: what is large goes back to the system at once, and the
+// threads that record have no heaps of their own beside it.
+void give_memory_back() {
+#ifdef __GLIBC__
+  constexpr int kLarge = 128 << 10, kLeft = 256 << 10;
+  (void)::mallopt(M_ARENA_MAX, 1);
+  (void)::mallopt(M_MMAP_THRESHOLD, kLarge);
+  (void)::mallopt(M_TRIM_THRESHOLD, kLeft);
+#endif
+}
+
 // What goes on here: a recording that is being made, or else this machine.
 Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions& import, Patience& patience) {
   const bool box_wanted = options.pid || options.keep;
@@ -238,6 +251,7 @@ Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions
     return WatchedRecording::open(path == path_of_recording("last").value_or("") ? "last" : path, import);
   }
   HR_TRY(const Nanos kept, parse_duration(options.kept));
+  give_memory_back();
   auto box = WatchedRecording::open_box({.keep = options.keep,
                                          .pid = options.pid,
                                          .pause = [&](Nanos time) { return patience.pause(time); },

@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "cli/families.h"
 #include "cli/finding_looks.h"
+#include "cli/hidden_processes.h"
 #include "cli/viewed_metrics.h"
 #include "host/proc_parse.h"
 
@@ -24,11 +25,21 @@ namespace {
 constexpr Nanos kEvery = 1 * kSecond;
 // Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
 constexpr Nanos kCostParts = 50;
-constexpr Nanos kFindingsCostParts = 200;      // likewise, of looks for what stands
+constexpr Nanos kFindingsCostParts = 200;           // likewise, of looks for what stands
+constexpr Nanos kBoxFindingsCostParts = 1000;       // likewise, of this machine,
+constexpr Nanos kBoxFindingsLatest = 30 * kSecond;  // but not later than this
+constexpr Nanos kBeforeWindowParts = 10;     // of what is kept before the window, one in so many is explained with it
+constexpr Nanos kSleepEvery = 10 * kSecond;  // of those that sleep beside the work
+constexpr std::size_t kMostProcesses = 200, kMostOfMachine = 1000;
 constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// There is something to be shown of this machine: its GPUs, or where no driver is itself and the processes.
+bool shows_something(const Recording& recording, const BoxWatch& box) {
+  return !recording.all(box.no_gpus() ? SourceKind::kHost : SourceKind::kGpu).empty();
+}
 
 }  // namespace
 
@@ -54,15 +65,16 @@ Result<WatchedRecording> WatchedRecording::open_box(const BoxWatch::Options& opt
   for (;;) {
     const auto begun = box->next();
     auto opened = begun ? open(begun->path, import) : fail(Errc::kIo, "nothing was recorded yet");
-    if (opened && !opened->recording().all(SourceKind::kGpu).empty()) {
+    if (opened && shows_something(opened->recording(), *box)) {
       box->shows_next();
       opened->name_ = begun->name;
+      opened->hidden_ = hidden_processes();
       opened->newest_before_ = path_of_recording("last").value_or("");
       opened->box_ = std::move(box);
       return opened;
     }
     if (const std::string trouble = box->trouble(); !trouble.empty()) return fail(Errc::kIo, trouble);
-    if (boottime_now() - begin > kFirstReading) return opened ? fail(Errc::kIo, "no GPU was read") : std::move(opened);
+    if (boottime_now() - begin > kFirstReading) return opened ? fail(Errc::kIo, "nothing was read") : std::move(opened);
     if (!box->pause(kSecond / 10)) return fail(Errc::kIo, "interrupted");
   }
 }
@@ -74,7 +86,10 @@ bool WatchedRecording::look_again() {
   const FileTrace trace = trace_of(opened_.path);
   if (trace == trace_ && now - read_at_ < kSilent) return false;
   const Nanos cpu = process_cpu_now();
-  if (!growing_) growing_.emplace(opened_.path, metrics_not_viewed(), recording().meta.id);
+  if (!growing_) {
+    growing_.emplace(opened_.path, metrics_not_viewed(), recording().meta.id);
+    if (box_) growing_->keep_short(kSleepEvery);
+  }
   const auto again = growing_->read_on();
   if (again) opened_.recording = {};
   read_at_ = now;
@@ -108,11 +123,12 @@ std::optional<std::string> WatchedRecording::go_on_in_box() {
   const auto begun = box_->next();
   if (!begun) return std::nullopt;
   auto next = open(begun->path, import_);
-  if (!next || next->recording().all(SourceKind::kGpu).empty()) return std::nullopt;  // at the next look
+  if (!next || !shows_something(next->recording(), *box_)) return std::nullopt;  // at the next look
   next->box_ = std::move(box_);
   next->box_->shows_next();
   next->newest_before_ = std::move(newest_before_);
   next->name_ = begun->name;
+  next->hidden_ = std::move(hidden_);
   *this = std::move(*next);
   return begun->message;
 }
@@ -137,12 +153,37 @@ void WatchedRecording::explain_window(const screen::State& state) {
     options.window->first = std::max<Nanos>(0, options.window->first - forgotten);
     options.window->second = std::max<Nanos>(options.window->first, options.window->second - forgotten);
   }
-  explanation_ = explain(recording(), options);
-  tell_times_of_all(explanation_.meta);
-  view_ = view::view_of(recording(), explanation_, {.bins = 1, .series_bins = 1, .most_processes = 200});
+  if (const auto from = options.window && !state.at ? begin_of_recent(*options.window) : std::nullopt) {
+    const Nanos left_out = *from - recording().meta.start;
+    options.window = {options.window->first - left_out, options.window->second - left_out};
+    const RecentPart recent = growing_->recent(*from);
+    explain_in(recent.recording(), options);
+  } else {
+    explain_in(recording(), options);
+  }
   explaining_cost_ = process_cpu_now() - cpu;
   plan_next_look();
   if (grows() && !state.at && boottime_now() >= next_findings_) look_for_findings();
+}
+
+void WatchedRecording::explain_in(const Recording& part, const ExplainOptions& options) {
+  explanation_ = explain(part, options);
+  tell_times_of_all(explanation_.meta);
+  // The recorder counts its time from its beginning, whatever is kept.
+  if (explanation_.cost.core_ratio)
+    explanation_.cost.core_ratio = *explanation_.cost.cpu_seconds / seconds(part.meta.end - begin());
+  view_ = view::view_of(
+      part, explanation_,
+      {.bins = 1, .series_bins = 1, .most_processes = box_ && box_->no_gpus() ? kMostOfMachine : kMostProcesses});
+}
+
+// Of this machine, from where on the explanation of a window that ends now needs it; nothing where that is all of it.
+std::optional<Nanos> WatchedRecording::begin_of_recent(std::pair<Nanos, Nanos> window) const {
+  if (!box_ || !is_read_on()) return std::nullopt;
+  const Nanos before = box_->kept() / kBeforeWindowParts;
+  const Nanos start = recording().meta.start;
+  const Nanos from = last_kernels_before(recording(), start + window.first - before);
+  return from < start + before ? std::nullopt : std::optional(from);  // hardly less than all
 }
 
 // What a person goes back to is read again.
@@ -179,9 +220,13 @@ void WatchedRecording::look_for_findings() {
       explanation_.ledger.begin <= recording().meta.start && explanation_.ledger.end >= recording().meta.end;
   const std::optional<Explanation> all = is_whole ? std::nullopt : std::optional(explain(recording(), options));
   const Explanation& whole = all ? *all : explanation_;
-  const std::optional<Explanation> recent = explain_last_minutes(recording(), options);
+  // Of this machine hardly more than the last minutes is kept.
+  const std::optional<Explanation> recent = box_ ? std::nullopt : explain_last_minutes(recording(), options);
   (void)findings_.look(whole, recent ? *recent : whole);
-  next_findings_ = boottime_now() + std::max(FindingLooks().every, kFindingsCostParts * (process_cpu_now() - cpu));
+  const Nanos cost = process_cpu_now() - cpu;
+  next_findings_ =
+      boottime_now() + (box_ ? std::clamp(kBoxFindingsCostParts * cost, FindingLooks().every, kBoxFindingsLatest)
+                             : std::max(FindingLooks().every, kFindingsCostParts * cost));
 }
 
 void WatchedRecording::plan_next_look() {
@@ -193,10 +238,26 @@ void WatchedRecording::plan_next_look() {
 
 bool WatchedRecording::grows() const { return opened_.file_bytes && goes_on(recording().meta); }
 
+std::vector<std::string> WatchedRecording::what_is_lacking() const {
+  if (!box_) return {};
+  std::vector<std::string> lacks;
+  if (const auto& why = box_->no_gpus()) lacks.push_back(fmt::format("Why: {}; headroom doctor says more.", why->what));
+  for (const MissingTier& missing : explanation_.meta.missing_tiers)
+    if (missing.tier == 'Y')
+      lacks.push_back(fmt::format("No Python stacks of the job: {}; headroom doctor says more.", missing.why));
+  if (hidden_.empty()) return lacks;
+  const auto nameless = std::count_if(view_.processes.begin(), view_.processes.end(),
+                                      [](const view::Process& one) { return one.name.empty() && !one.gpus.empty(); });
+  lacks.push_back(nameless == 0 ? hidden_ + "."
+                                : fmt::format("{}; the driver names {} that it hides.", hidden_, nameless));
+  return lacks;
+}
+
 screen::Scene WatchedRecording::scene() const {
   const RecordingMeta& meta = recording().meta;
   screen::Scene scene{explanation_, view_, begin(), meta.end, name_, trouble_, std::nullopt};
   if (grows()) scene.now = findings_.now();
+  scene.lacks = what_is_lacking();
   if (goes_on(meta) && meta.boot_id == boot_id()) scene.behind = std::max<Nanos>(0, boottime_now() - meta.end);
   if (meta.stop_reason == "recovered" && trouble_.empty())
     scene.trouble = "its recorder died: this is what it had written";

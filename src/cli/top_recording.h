@@ -48,6 +48,9 @@ class WatchedRecording {
   [[nodiscard]] Nanos begin() const { return is_read_on() ? growing_->begin() : opened_.recording.meta.start; }
   [[nodiscard]] bool is_read_on() const { return growing_ && growing_->has_read(); }
   void keep_what_is_shown(Nanos from);
+  [[nodiscard]] std::vector<std::string> what_is_lacking() const;
+  [[nodiscard]] std::optional<Nanos> begin_of_recent(std::pair<Nanos, Nanos> window) const;
+  void explain_in(const Recording& part, const ExplainOptions& options);
   void tell_times_of_all(RecordingMeta& meta) const;
   void plan_next_look();
   [[nodiscard]] ExplainOptions explaining() const;
@@ -62,6 +65,7 @@ class WatchedRecording {
   OpenedRecording opened_;
   std::optional<GrowingRecording> growing_;  // where what was opened grows: read when it first has
   std::string name_, trouble_;
+  std::string hidden_;  // of others' processes, in words
   Explanation explanation_;
   view::View view_;
   std::vector<stacks::FamilyRule> families_;

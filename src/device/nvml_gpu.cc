@@ -159,7 +159,8 @@ bool NvmlGpu::read_all(const Look& look, Nanos since, ProcessDirectory& director
   // What a young recording says of its start rests on few readings: it has the fine ones at once.
   util_ring_due_.period = look.at - since < 10 * kSecond ? kSecond : 3 * kSecond;
   if (util_ring_due_.take(look.at) && !mig() && !util_ring_.drain(look, device_.uuid, source_, since)) return false;
-  if (power_ring_due_.take(look.at) && !power_ring_.drain(look, device_.uuid, source_, since)) return false;
+  if (fine_power_ && power_ring_due_.take(look.at) && !power_ring_.drain(look, device_.uuid, source_, since))
+    return false;
   if (gpm_due_.take(look.at)) gpm_.read(look, row_);
   return !row_.lost();
 }

@@ -24,6 +24,7 @@ class NvmlGpu {
   // True when the driver's process lists were read. `since`: the first instant the recording speaks about.
   bool read(const Look& look, Nanos since, ProcessDirectory& directory);
   void ask_all();
+  void leave_out_fine_power() { fine_power_ = false; }
   [[nodiscard]] const Device& device() const { return device_; }
   [[nodiscard]] nvml::Device handle() const { return handle_; }
   [[nodiscard]] SourceId source() const { return source_; }
@@ -44,6 +45,7 @@ class NvmlGpu {
   SourceId source_ = kNoSource;
   Row row_;
   bool lost_ = false;
+  bool fine_power_ = true;
   bool computes_ = false;  // by the utilisation read now
   int without_owner_ = 0;  // looks one after the other at kernels that nobody who can be seen has launched
   bool owners_told_ = false;

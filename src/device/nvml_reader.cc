@@ -63,6 +63,7 @@ void NvmlReader::open_gpus() {
     }
     devices_.push_back(*device);
     gpus_.push_back(std::make_unique<NvmlGpu>(session_->api(), session_->handles()[index], std::move(*device)));
+    if (!options_.fine_power) gpus_.back()->leave_out_fine_power();
   }
 }
 

@@ -20,6 +20,7 @@ struct NvmlReaderOptions {
   // The first instant the recording speaks about: ring buffers may remember a time before the first tick. Absent: the
   // first tick. See speak_from().
   std::optional<Nanos> since;
+  bool fine_power = true;  // kGpuPowerRing: some fifty samples a second of each GPU
   std::string sys_root = "/sys";
   // CLOCK_BOOTTIME - CLOCK_REALTIME: the driver stamps its samples with the wall clock.
   std::function<Nanos()> clock_offset;  // absent: measured

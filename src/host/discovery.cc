@@ -55,7 +55,8 @@ void Discovery::probe(ProcDir& proc, std::int64_t pid) {
   const auto text = proc.read(path.data());
   const auto stat = text ? parse_pid_stat(*text) : std::nullopt;
   if (!stat || stat->kernel_thread() || stat->state == 'X') return;
-  found_.push_back({pid, stat->ppid, stat->session, stat->start_ticks, stat->state == 'Z'});
+  found_.push_back(
+      {pid, stat->ppid, stat->session, stat->start_ticks, stat->user_ticks + stat->system_ticks, stat->state == 'Z'});
 }
 
 }  // namespace headroom::host

@@ -16,7 +16,8 @@ struct Candidate {
   std::int64_t ppid = 0;
   std::int64_t session = 0;
   std::int64_t start_ticks = 0;
-  bool ended = false;  // a zombie: nobody to record, but while a thread of it lives, its children still name it
+  std::int64_t ticks = 0;  // of CPU time so far
+  bool ended = false;      // a zombie: nobody to record, but while a thread of it lives, its children still name it
 };
 
 // Finds the processes that appeared since the last call, at the price of one small read when none did: the kernel hands

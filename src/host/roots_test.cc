@@ -232,6 +232,26 @@ TEST(Composed515, ContainerPidsFindTheirProcess) {
   EXPECT_FALSE(tree.describe(999'999));
 }
 
+Recording read_machine(const std::string& machine, std::size_t most) {
+  TreeOptions options;
+  options.root = root(machine);
+  options.most_of_machine = most;
+  TreeReader tree(std::move(options));
+  MemorySink sink;
+  for (int i = 0; i < 2; ++i) tree.read((i + 10'000) * kSecond, sink);
+  return sink.take();
+}
+
+TEST(Machine, AllItsProcessesAreFoundAndAreOfNoJob) {
+  const Recording recording = read_machine("debian12-6.18-hybrid", 100);
+  EXPECT_THAT(pids(recording), ::testing::IsSupersetOf({20062, 20063, 20064, 20065}));
+  for (const Source& source : recording.sources) EXPECT_FALSE(process_of(source).in_job) << source.key;
+}
+
+TEST(Machine, OfManyThoseThatHaveUsedMostCpuAreRead) {
+  EXPECT_THAT(pids(read_machine("debian12-6.18-hybrid", 2)), UnorderedElementsAre(20063, 20064));
+}
+
 TEST(Rhythm, TheHostIsReadOnceASecondAndMemoryLessOften) {
   HostReader reader({root("rhel8-4.18-cgroup1"), 4100});
   MemorySink sink;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/strings.h"
@@ -64,6 +65,7 @@ TreeReader::TreeReader(TreeOptions options)
       watch_requests_(options_.pids) {
   if (options_.recorder_pid != 0) excluded_.push_back(options_.recorder_pid);
   if (const auto own = proc_.read("self/cmdline")) own_command_ = command_line(*own);
+  watching_ = scanning_all_ = options_.most_of_machine > 0;
 }
 
 void TreeReader::watch(std::int64_t pid) {
@@ -89,8 +91,9 @@ void TreeReader::exited(std::int64_t pid, int exit_code) {
 void TreeReader::read(Nanos at, RecordingSink& sink) {
   marker_reads_left_ = kMarkerReads;
   fact_looks_left_ = kFactLooks;
-  wait_reads_left_ = kWaitReads;
-  file_looks_left_ = kFileLooks;
+  // Those of all the machine are looked at one by one: their pipes are not searched for, nor their GPUs.
+  wait_reads_left_ = options_.most_of_machine > 0 ? 0 : kWaitReads;
+  file_looks_left_ = options_.most_of_machine > 0 ? 0 : kFileLooks;
   take_requests(sink);
   admit_fresh(at, sink);
   sample_all(at, sink);
@@ -145,11 +148,14 @@ void TreeReader::admit_fresh(Nanos at, RecordingSink& sink) {
   const auto candidates = discovery_.fresh(proc_);
   take_exclusions();  // after the list: a helper that is in it has been named by now, or its start holds the lock
   std::vector<bool> admitted(candidates.size(), false);
+  const std::int64_t least = least_ticks(candidates);
   // Parents may come after their children in the list: again until nobody else gets in.
   for (bool more = true; more;) {
     more = false;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (admitted[i] || find(candidates[i].pid) || !belongs(candidates[i], at)) continue;
+      if (admitted[i] || candidates[i].ticks < least || !has_room() || find(candidates[i].pid) ||
+          !belongs(candidates[i], at))
+        continue;
       admitted[i] = true;
       if (candidates[i].ended) zombies_.push_back(candidates[i].pid);
       more = candidates[i].ended || admit(candidates[i], at, sink) || more;
@@ -163,9 +169,20 @@ void TreeReader::admit_fresh(Nanos at, RecordingSink& sink) {
   scanning_all_ = false;
 }
 
+std::int64_t TreeReader::least_ticks(std::span<const Candidate> candidates) const {
+  const std::size_t room = options_.most_of_machine - std::min(options_.most_of_machine, members_.size());
+  if (options_.most_of_machine == 0 || room == 0 || candidates.size() <= room) return 0;
+  std::vector<std::int64_t> ticks;
+  for (const Candidate& candidate : candidates) ticks.push_back(candidate.ticks);
+  const auto last = ticks.begin() + static_cast<std::ptrdiff_t>(room - 1);
+  std::nth_element(ticks.begin(), last, ticks.end(), std::greater<>());
+  return *last;
+}
+
 bool TreeReader::belongs(const Candidate& candidate, Nanos at) {
   if (holds(roots_, candidate.pid)) return true;
   if (holds(excluded_, candidate.pid)) return false;
+  if (options_.most_of_machine > 0) return !candidate.ended;
   if (find(candidate.ppid) || holds(zombies_, candidate.ppid)) return true;
   if (options_.recorder_is_subreaper && candidate.ppid == options_.recorder_pid) return true;
   if (holds(sessions_, candidate.session)) return true;
@@ -201,7 +218,7 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
   const auto environment = kernel_.cpu_clocks && at - start < kJustForked ? Environment::kSkip : Environment::kRead;
   ProcessFacts facts = facts_of(candidate.pid, environment);
   if (facts.unreadable || facts.thread || facts.kernel_thread || facts.process.start != start) return false;
-  facts.process.in_job = true;
+  facts.process.in_job = options_.most_of_machine == 0;
   const bool keep_open = kept_open_ + kFilesPerProbe <= options_.most_open_files;
   if (keep_open) kept_open_ += kFilesPerProbe;
   Member member{.probe = ProcessProbe(candidate.pid, candidate.start_ticks, keep_open),
@@ -269,7 +286,7 @@ void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
   ++member.looks;
   member.look_again = facts.environment_empty && member.looks < kMostLooks ? at + kSecondLook : 0;
   member.comm = member.probe.comm();
-  facts.process.in_job = true;
+  facts.process.in_job = options_.most_of_machine == 0;
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, to_attrs(facts.process)});
 }
 
@@ -354,7 +371,7 @@ std::optional<Process> TreeReader::describe(std::int64_t pid) {
   }
   Member* member = find(facts.process.pid);
   if (member) member->watched = true;  // it has a GPU: what it does is wanted at every tick
-  facts.process.in_job = member || descends_from_member(facts.process.ppid);
+  facts.process.in_job = options_.most_of_machine == 0 && (member || descends_from_member(facts.process.ppid));
   return facts.process;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct TreeOptions {
   // Set where the pids given to describe() come from the NVIDIA driver, which names processes by the numbers of the
   // outermost pid namespace: inside a container they cannot be looked up, and must not be mistaken for ours.
   bool driver_names_host_pids = false;
+  // All processes of the machine but the recorder, of no job: at most so many at a time, of those that run already the
+  // ones that have used most CPU. 0: the trees of the roots.
+  std::size_t most_of_machine = 0;
   std::string virtual_gpus;  // the file that users of virtual GPUs hold open; "" where there are none
 };
 
@@ -96,9 +100,14 @@ class TreeReader final : public Reader {
   void take_requests(RecordingSink& sink);
   void take_exclusions();
   void admit_fresh(Nanos at, RecordingSink& sink);
+  [[nodiscard]] bool has_room() const {
+    return options_.most_of_machine == 0 || members_.size() < options_.most_of_machine;
+  }
   [[nodiscard]] bool belongs(const Candidate& candidate, Nanos at);
   // Nothing: it cannot be told now.
   [[nodiscard]] std::optional<bool> has_marker(std::int64_t pid);
+  // The CPU time that a process must have used, so that those which have fill the room.
+  [[nodiscard]] std::int64_t least_ticks(std::span<const Candidate> candidates) const;
   bool admit(const Candidate& candidate, Nanos at, RecordingSink& sink);
   void sample_all(Nanos at, RecordingSink& sink);
   void look_again(Member& member, Nanos at, RecordingSink& sink);

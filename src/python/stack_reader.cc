@@ -49,6 +49,7 @@ std::size_t StackReader::processes() const {
 
 void StackReader::read(Nanos at, RecordingSink& sink) {
   if (options_.most_of_core > 0 && at < look_from_) return;
+  if (at < idle_until_ && !is_asked()) return;
   if (options_.spread > 0) {
     const Nanos wait = std::uniform_int_distribution<Nanos>(0, options_.spread - 1)(random_);
     const timespec time{.tv_sec = static_cast<time_t>(wait / kSecond), .tv_nsec = static_cast<long>(wait % kSecond)};
@@ -64,9 +65,27 @@ void StackReader::read(Nanos at, RecordingSink& sink) {
     if (member.python) sample(member, at, sink);
   }
   std::erase_if(members_, [](const Member& member) { return member.gone; });
+  idle_until_ = next_due();
   if (options_.most_of_core > 0)
     look_from_ = std::max(look_from_, at - kSaved) +
                  static_cast<Nanos>(static_cast<double>(thread_cpu_now() - begin) / options_.most_of_core);
+}
+
+bool StackReader::is_asked() const {
+  const std::lock_guard lock(requests_mutex_);
+  return !requests_.empty();
+}
+
+// Of processes without Python nothing is read but now and then.
+Nanos StackReader::next_due() const {
+  Nanos next = find_at_;
+  for (const Member& member : members_) {
+    if (member.python) return 0;
+    Nanos of_member = member.check_at;
+    if (member.look_at > 0) of_member = std::min(of_member, member.look_at);
+    next = std::min(next, std::max(of_member, member.start + options_.from_age));
+  }
+  return next;
 }
 
 void StackReader::take_requests() {
@@ -160,6 +179,9 @@ void StackReader::admit(const host::Candidate& candidate) {
 
 bool StackReader::still_there(Member& member, Nanos at) {
   member.check_at = at + (member.python || at - member.start < kYoung ? kSecond : kCheckOthers);
+  const auto clock = host::process_cpu_clock(member.pid);
+  if (clock && clock == member.checked) return true;  // it has not run since: it is what it was
+  member.checked = clock;                             // before its file is read
   const auto text = proc_.read(fmt::format("{}/stat", member.pid).c_str());
   const auto stat = text ? host::parse_pid_stat(*text) : std::nullopt;
   if (!stat || stat->state == 'Z' || stat->state == 'X' || stat->start_ticks != member.start_ticks) return false;

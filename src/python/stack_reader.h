@@ -61,10 +61,11 @@ class StackReader final : public Reader {
     std::string key;
     std::string comm;  // when it was last looked into
     std::optional<PythonProcess> python;
-    SourceId source = kNoSource;  // once announced
-    Nanos look_at = 0;            // when it is looked into (again); 0: when its name changes
-    Nanos check_at = 0;           // when to see whether it is still there
-    std::string declined;         // as announced
+    SourceId source = kNoSource;   // once announced
+    Nanos look_at = 0;             // when it is looked into (again); 0: when its name changes
+    Nanos check_at = 0;            // when to see whether it is still there
+    std::optional<Nanos> checked;  // its CPU time before that was last seen
+    std::string declined;          // as announced
     bool left_out_counted = false, threads_counted = false, interpreters_counted = false, code_counted = false;
     std::size_t incomplete =
         0;                     // samples in a row without some of its threads: those that fork have no number at first
@@ -85,6 +86,8 @@ class StackReader final : public Reader {
   [[nodiscard]] bool draw();
   void look_after(Member& member, Nanos at, RecordingSink& sink);
   bool still_there(Member& member, Nanos at);
+  [[nodiscard]] bool is_asked() const;
+  [[nodiscard]] Nanos next_due() const;
   void attach(Member& member, Nanos at, RecordingSink& sink);
   void detach(Member& member, Nanos look_at);
   void sample(Member& member, Nanos at, RecordingSink& sink);
@@ -108,13 +111,14 @@ class StackReader final : public Reader {
   std::int64_t tasks_drawn_from_ = 0;
   int until_drawn_ = 0;  // tasks that come before the next one to be looked at
   Nanos find_at_ = 0;
+  Nanos idle_until_ = 0;   // before, there is nothing to look at
   Nanos look_from_ = 0;    // before, the cost of the looks so far is not paid
   int attaches_left_ = 0;  // in this call
   StackSample sample_;
   CodeNames names_;
   std::vector<TextId> ids_;
 
-  std::mutex requests_mutex_;
+  mutable std::mutex requests_mutex_;
   std::vector<std::int64_t> requests_;
 };
 

@@ -521,6 +521,7 @@ void FileReader::finish() {
     if (!owner_is_alive(owner_, *path_)) recording_.meta.stop_reason = "recovered";
   }
   headroom::forget_before(recording_, forgotten_);
+  if (short_) short_->shorten(recording_);
   const std::vector<Loss> told = recording_.losses;
   recording_.losses.insert(recording_.losses.end(), found_.begin(), found_.end());
   keep_in_bounds(recording_);

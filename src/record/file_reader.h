@@ -12,9 +12,11 @@
 #include "base/sqlite.h"
 #include "model/losses.h"
 #include "record/codec.h"
+#include "record/kept_short.h"
 #include "record/list_reader.h"
 #include "record/open.h"
 #include "record/reader.h"
+#include "record/recent.h"
 #include "record/segment.h"
 
 namespace headroom {
@@ -36,6 +38,9 @@ class FileReader {
   [[nodiscard]] bool can_go_on() const { return !odd_; }
   // From now on the recording is that of forget_before().
   void forget_before(Nanos instant);
+  // Before the first read(): it is that of KeptShort.
+  void keep_short(Nanos every) { short_.emplace(every); }
+  [[nodiscard]] RecentPart recent(Nanos instant) { return {recording_, instant}; }
   [[nodiscard]] Nanos begin() const { return begin_; }  // of what the file holds
   [[nodiscard]] const Recording& recording() const { return recording_; }
   [[nodiscard]] Recording take() && { return std::move(recording_); }
@@ -107,6 +112,7 @@ class FileReader {
   std::optional<ListReader> lists_;
   std::size_t gpus_ = 0;
   std::uint64_t values_ = 0;
+  std::optional<KeptShort> short_;
   std::size_t room_left_ = std::size_t{1} << 26;  // values to reserve on the file's word: 512 MiB at most
   FrameDecoder decoder_;
   SegmentRows rows_;

@@ -7,8 +7,6 @@
 
 namespace headroom {
 
-namespace {
-
 void forget_rows(Track& track, Nanos instant) {
   const auto rows = std::lower_bound(track.at.begin(), track.at.end(), instant) - track.at.begin();
   const auto cut = [rows](auto& list) { list.erase(list.begin(), list.begin() + std::min(rows, std::ssize(list))); };
@@ -18,6 +16,8 @@ void forget_rows(Track& track, Nanos instant) {
     cut(column.absent);
   }
 }
+
+namespace {
 
 // A row of these kinds holds until the next one.
 bool holds(SourceKind kind) { return kind == SourceKind::kMarks || kind == SourceKind::kProcessWaits; }

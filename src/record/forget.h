@@ -9,4 +9,7 @@ namespace headroom {
 // GPU was lost, or came back, keeps its time. Nothing changes where it begins then, or later.
 void forget_before(Recording& recording, Nanos instant);
 
+// Those of one source, lists aside.
+void forget_rows(Track& track, Nanos instant);
+
 }  // namespace headroom

@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "record/recent.h"
+
 namespace headroom {
 namespace {
 
@@ -27,6 +29,43 @@ Recording recorded() {
   sink.add_event({.at = 9, .kind = "note", .source = gpu, .attrs = {}});
   sink.add_event({.at = 11, .end = 25, .kind = "gap", .source = gpu, .attrs = {}});
   return sink.take();
+}
+
+TEST(RecentPart, IsWhatWouldBeLeftAndTheWholeStays) {
+  for (const Nanos instant : {-5, 0, 1, 5, 6, 9, 10, 15, 20, 30, 31, 45}) {
+    Recording whole = recorded(), left = recorded();
+    forget_before(left, instant);
+    {
+      const RecentPart part(whole, instant);
+      EXPECT_EQ(part.recording(), left) << instant;
+    }
+    EXPECT_EQ(whole, recorded()) << instant;
+  }
+}
+
+// Two GPUs of which one has worked last at 10, the other at 30, and one that nobody uses.
+TEST(LastKernels, AreThoseOfTheGpuThatIsIdleForLongest) {
+  MemorySink sink;
+  sink.set_meta({.start = 0, .end = 40});
+  for (const Nanos last : {10, 30, -1}) {
+    const SourceId gpu = sink.add_source({SourceKind::kGpu, std::to_string(last), kNoSource, {}});
+    for (Nanos at = 0; at <= 40; at += 10)
+      sink.add_row(gpu, at, std::array{Cell{Metric::kGpuUtil, at <= last ? 50 : 0, std::nullopt}});
+  }
+  const Recording recording = sink.recording();
+  const auto from = [&](Nanos until) { return last_kernels_before(recording, until) + kSecond; };
+  EXPECT_EQ(from(35), 10);
+  EXPECT_EQ(from(15), 10);
+  EXPECT_EQ(from(5), 0);
+}
+
+TEST(LastKernels, OfAGpuThatIsHeldAndHasNeverWorkedAreAtTheStart) {
+  MemorySink sink;
+  sink.set_meta({.start = 7, .end = 40});
+  const SourceId gpu = sink.add_source({SourceKind::kGpu, "GPU-1", kNoSource, {}});
+  const SourceId context = sink.add_source({SourceKind::kGpuProcess, "GPU-1/1/0", gpu, {}});
+  sink.add_row(context, 20, {});
+  EXPECT_EQ(last_kernels_before(sink.recording(), 30) + kSecond, 7);
 }
 
 TEST(ForgetBefore, WhatIsLeftBeginsThere) {

@@ -23,6 +23,11 @@ void GrowingRecording::forget_before(Nanos instant) {
   reader_->forget_before(instant);
 }
 
+RecentPart GrowingRecording::recent(Nanos instant) {
+  HR_CHECK(reader_ != nullptr, "a recording is there once it was read");
+  return reader_->recent(instant);
+}
+
 Nanos GrowingRecording::begin() const {
   HR_CHECK(reader_ != nullptr, "a recording is there once it was read");
   return reader_->begin();
@@ -42,6 +47,7 @@ Result<void> GrowingRecording::read_on() {
       reader_->read(opened, path_, most))
     return {};
   auto fresh = std::make_unique<FileReader>(leave_out_);
+  if (short_) fresh->keep_short(*short_);
   const auto read = fresh->read(opened, path_, most);
   if (!read) return tl::unexpected(within(path_, opened.explained(read.error())));
   const std::string& id = fresh->recording().meta.id;

@@ -2,12 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/result.h"
 #include "model/recording.h"
+#include "record/recent.h"
 
 namespace headroom {
 
@@ -32,10 +34,14 @@ class GrowingRecording {
   // Keeps what is from that instant on: recording() begins there, in every read_on() after this as well, unless all is
   // read anew.
   void forget_before(Nanos instant);
+  // Before the first read_on(): recording() is then without what KeptShort leaves out (record/kept_short.h).
+  void keep_short(Nanos every) { short_ = every; }
   // The next read_on() reads all of it anew.
   void remember() { remembers_ = true; }
   [[nodiscard]] Nanos begin() const;                 // of what lies there, once something was read
   [[nodiscard]] const Recording& recording() const;  // once something was read
+  // recording() as if it had begun at that instant; until that ends nothing else here may be called.
+  [[nodiscard]] RecentPart recent(Nanos instant);
 
  private:
   using File = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
@@ -47,6 +53,7 @@ class GrowingRecording {
   std::unique_ptr<FileReader> reader_;
   File read_from_{};
   bool remembers_ = false;
+  std::optional<Nanos> short_;
 };
 
 }  // namespace headroom

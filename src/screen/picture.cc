@@ -49,7 +49,10 @@ std::size_t put_head(Canvas& canvas, const Scene& scene, const State& state) {
     if (const std::size_t width = std::min(room, width_of(scene.name)); width >= 8)
       canvas.put(row, columns - width, scene.name, kFaint, width);
   }
-  return row + 1;
+  ++row;
+  for (const std::string& line : scene.lacks)
+    if (row + 1 < canvas.size().rows) canvas.put(row++, 0, line, {.ink = Colour::kYellow});
+  return row;
 }
 
 void put_foot(Canvas& canvas, const Scene& scene, const State& state) {

@@ -21,6 +21,36 @@ std::string doing_of(const Explanation& e, Account account, std::int32_t phase, 
   return text;
 }
 
+// Where no GPU says what a process is at: what its main thread sleeps in.
+std::string waiting_in(WaitChannel channel) {
+  switch (channel) {
+    case WaitChannel::kRunning:
+      return "runs";
+    case WaitChannel::kPoll:
+      return "waits for events";
+    case WaitChannel::kFutex:
+      return "waits for a thread";
+    case WaitChannel::kSleep:
+      return "sleeps for a time";
+    case WaitChannel::kPipe:
+      return "waits at a pipe";
+    case WaitChannel::kSocket:
+      return "waits for a connection";
+    case WaitChannel::kDisk:
+      return "waits for the disk";
+    case WaitChannel::kNetworkFs:
+      return "waits for a network file system";
+    case WaitChannel::kChild:
+      return "waits for a child";
+    case WaitChannel::kTerminal:
+      return "waits for the terminal";
+    case WaitChannel::kOther:
+    case WaitChannel::kUnknown:
+      return "";
+  }
+  return "";
+}
+
 std::optional<double> power_of(const view::Gpu& gpu) {
   for (const view::Series& series : gpu.series)
     if (series.metric == Metric::kPower) return series.last;
@@ -64,6 +94,8 @@ Row row_of(const Scene& scene, const view::Process& process) {
     row.doing = "gone";
   else if (process.account)
     row.doing = doing_of(scene.explanation, *process.account, process.phase, process.where);
+  else if (scene.view.gpus.empty() && process.waits_in)
+    row.doing = waiting_in(*process.waits_in);
   return row;
 }
 

@@ -25,6 +25,7 @@ struct Scene {
   std::optional<Nanos> behind;     // live: the age of the last reading
   // Live: what stands at the end of the whole recording.
   std::vector<report::StandingFinding> now = {};
+  std::vector<std::string> lacks = {};  // what this picture of a machine cannot have, and what helps: a line each
 };
 
 enum class Page : std::uint8_t { kMain, kWhy, kHelp };

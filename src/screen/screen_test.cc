@@ -35,6 +35,7 @@ struct Watched {
     Scene scene{explanation, view, recording.meta.start, recording.meta.end, "run.hrec", "", std::nullopt};
     if (view.goes_on) scene.behind = 1400 * kMillisecond;
     scene.now = now;
+    scene.lacks = lacks;
     return scene;
   }
   Wish press(Key key) {
@@ -56,6 +57,7 @@ struct Watched {
   Explanation explanation;
   view::View view;
   std::vector<report::StandingFinding> now;
+  std::vector<std::string> lacks;
 };
 
 // Two GPUs, of which one waits; three processes; a fourth where a test wants a stranger.
@@ -191,6 +193,32 @@ TEST(Picture, PutsWhatStandsNowBeforeTheFindingOfTheWindow) {
   watched.type(" ");
   EXPECT_EQ(place("Now: "), std::string::npos) << "it stands still";
   EXPECT_EQ(place(first), alone);
+}
+
+TEST(Picture, SaysBelowItsStatusWhatItCannotHave) {
+  Watched watched = live();
+  const std::string before = watched.text();
+  watched.lacks = {"no driver: headroom doctor says more"};
+  const auto lines = split(watched.text(), '\n');
+  const auto said = std::find(lines.begin(), lines.end(), watched.lacks.front());
+  ASSERT_NE(said, lines.end());
+  EXPECT_THAT(std::string(*std::prev(said)), ::testing::StartsWith("live: "));
+  EXPECT_EQ(before.find("headroom doctor"), std::string::npos);
+}
+
+TEST(Rows, WithoutGpusSayWhatTheMainThreadsSleepIn) {
+  RecordingBuilder recording(60);
+  recording.process(100, 1, 0, 60, 0.2);
+  Recording built = recording.build();
+  const auto process = static_cast<std::size_t>(built.all(SourceKind::kProcess).front());
+  built.sources[process].attrs.erase("end_ns");
+  Track& track = built.tracks[process];
+  std::erase_if(track.columns, [](const Column& column) { return column.metric == Metric::kWaitChannel; });
+  track.columns.push_back({Metric::kWaitChannel, std::vector<std::int64_t>(track.at.size()), {}});
+  std::fill(track.columns.back().values.begin(), track.columns.back().values.end(),
+            static_cast<std::int64_t>(WaitChannel::kDisk));
+  const Watched watched(built);
+  EXPECT_EQ(rows_of(watched.scene(), watched.state).at(0).doing, "waits for the disk");
 }
 
 TEST(Picture, IsOfTheSizeOfTheTerminalWhateverItIs) {

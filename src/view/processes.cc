@@ -71,6 +71,9 @@ std::vector<Found> processes_of(const Recording& recording, const View& view) {
     const Track& track = recording.tracks[static_cast<std::size_t>(id)];
     add_cpu(track, view.begin, view.end, found);
     found.process.rss_bytes = last_of(track, Metric::kRss, view.end);
+    const auto channel = last_of(track, Metric::kWaitChannel, view.end);
+    if (channel && *channel >= 0 && *channel <= static_cast<std::int64_t>(WaitChannel::kUnknown))
+      found.process.waits_in = static_cast<WaitChannel>(*channel);
     all.push_back(std::move(found));
   }
   return all;

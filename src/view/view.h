@@ -97,6 +97,7 @@ struct Process {
   std::optional<double> cores;            // mean within the view
   std::optional<double> cores_now;        // between its last two readings
   std::optional<std::int64_t> rss_bytes;  // last
+  std::optional<WaitChannel> waits_in;    // of its main thread, as last seen
   struct OnGpu {
     std::size_t gpu = 0;  // position in View::gpus
     std::optional<std::int64_t> memory_bytes, peak_memory_bytes;

@@ -165,6 +165,37 @@ def test_hidepid_hides_others_and_not_the_job(open_path):
     assert UNKNOWN not in is_honest(open_path, with_hidepid(open_path))
 
 
+@hidden_pids
+@pytest.mark.parametrize("option, whose", [("2", "the processes of other users"), ("1", " of root")])
+def test_top_says_that_proc_hides_processes_and_whose(open_path, option, whose):
+    open_path.chmod(0o777)
+    inner = " ".join(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HEADROOM_NVML=/none", HEADROOM,
+                      "top", "--once", "--width", "200"])
+    done = subprocess.run([*UNSHARE, "sh", "-c", f"mount -t proc -o hidepid={option} proc /proc && {inner}"],
+                          env=environment(open_path), cwd=open_path, capture_output=True, text=True, timeout=60, check=False)
+    if "mount:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    said = next(line for line in done.stdout.splitlines() if line.startswith("/proc hides "))
+    assert whose in said and "(hidepid=" in said and "gid=" in said, said
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root may become another user")
+def test_top_of_another_users_job_says_whose_it_is(open_path):
+    open_path.chmod(0o777)
+    job = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.1)"], cwd=open_path)
+    try:
+        done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HEADROOM_NVML=/none",
+                               HEADROOM, "top", "--once", "--width", "200", "--pid", str(job.pid)], env=environment(open_path),
+                              cwd=open_path, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        job.kill()
+        job.wait()
+    assert done.returncode == 0, done.stderr
+    said = next(line for line in done.stdout.splitlines() if line.startswith("No Python stacks of the job: "))
+    assert "another user (uid 0)" in said or "ptrace_scope" in said, said
+
+
 def doctor_beside_a_job(tmp_path, *sim, before=()):
     """What doctor says while a job runs in the same box."""
     (tmp_path / "job.py").write_text(UNTIL_ENDED, encoding="utf-8")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`headroom top` on a terminal: what is painted, keys, sizes, signals; recordings that grow, break off or are damaged."""
+import contextlib
 import fcntl
 import json
 import os
@@ -7,8 +8,10 @@ import pty
 import re
 import select
 import signal
+import sqlite3
 import struct
 import subprocess
+import sys
 import termios
 import time
 
@@ -401,7 +404,7 @@ def test_once_the_last_has_ended_the_next_is_followed(tmp_path):
         headroom(tmp_path, "run", "--no-gpu", "--", "sh", "-c", f"sleep 0.2; : {name}", HEADROOM_NVML="/none")
     run("first")
     first, = (tmp_path / "state" / "headroom").glob("*.hrec")
-    with OnTerminal(tmp_path, columns=120) as top, OnTerminal(tmp_path, first.name, columns=120) as named:
+    with OnTerminal(tmp_path, "last", columns=120) as top, OnTerminal(tmp_path, first.name, columns=120) as named:
         top.shows(first.name)
         named.shows(first.name)
         run("second")
@@ -545,10 +548,43 @@ def test_a_job_that_comes_onto_the_gpus_is_followed_and_so_is_a_recording(tmp_pa
         assert len(list((tmp_path / "state").glob("headroom/*.hrec"))) == 1, "nothing of the machine is kept"
 
 
-def test_what_is_no_longer_in_memory_is_read_again_when_somebody_goes_back_to_it(tmp_path):
+def kinds_in(recording):
+    with contextlib.closing(sqlite3.connect(f"file:{recording}?mode=ro", uri=True)) as file:
+        return {kind for kind, in file.execute("SELECT DISTINCT kind FROM source")}
+
+
+def live_for(text):
+    """The seconds of the recording that a live picture has reached."""
+    reached = re.search(r"live: \S+(?: s)? to (?:(\d+):)?(\d+)", text)
+    return 60 * int(reached[1] or 0) + int(reached[2]) if reached else 0
+
+
+@contextlib.contextmanager
+def after_twelve_seconds(tmp_path):
+    """A job that is watched, of which five seconds are kept in memory."""
+    memory = tmp_path / "memory"
+    memory.mkdir()
     command = beside_a_job("sh", "-c", f"{HEADROOM} top --pid $(cat job) --kept 2s --window 3s")
-    with OnTerminal(tmp_path, command=command, columns=120) as top:
-        top.until(lambda text: int((re.search(r"live: \S+ s to (\d+)", text) or "00")[1]) >= 12, "twelve seconds")
+    with OnTerminal(tmp_path, command=command, columns=120, XDG_RUNTIME_DIR=str(memory)) as top:
+        top.until(lambda text: live_for(text) >= 12, "twelve seconds")
+        yield top
+
+
+def test_what_is_old_is_no_longer_in_memory(tmp_path):
+    with after_twelve_seconds(tmp_path) as top:
+        recording, = (tmp_path / "memory").glob("headroom-top.*/*.hrec")
+        assert "gpu" in kinds_in(recording) and "gpu_power_ring" not in kinds_in(recording), "no picture shows it"
+        recording.rename(tmp_path / "elsewhere.hrec")
+        top.press("b")
+        text = top.until(lambda text: "live, paused: " in text, "the begin")
+        assert not re.search(r"live, paused: 0 s to [34]", text), "without its file nobody can know the begin"
+        top.shows("cannot be read any more")
+        top.press("q")
+        assert top.ends() == 0
+
+
+def test_what_is_no_longer_in_memory_is_read_again_when_somebody_goes_back_to_it(tmp_path):
+    with after_twelve_seconds(tmp_path) as top:
         text = top.text()
         assert "computing" in text and re.search(r"live: \S+ s to (\S+) s of \1 s", text), text
         top.press("b")
@@ -560,6 +596,20 @@ def test_what_is_no_longer_in_memory_is_read_again_when_somebody_goes_back_to_it
         assert top.ends() == 0
 
 
+def test_a_job_that_is_done_for_long_is_not_taken_for_one_that_begins(tmp_path):
+    """The picture is of its own time and a little before; the last kernels lie before that."""
+    script = (f"{HEADROOM} sim-job -q --steps 250 --step-gpu-ms 20 --hold-s 1000 > log 2>&1 & job=$!; "
+              f"{HEADROOM} top --pid $job --kept 20s --window 3s; code=$?; kill $job; exit $code")
+    command = [HEADROOM, "sim", "--gpus", "RTX3090", "--", "sh", "-c", script]
+    with OnTerminal(tmp_path, command=command, columns=120) as top:
+        top.shows("computing 100 %")
+        held = live_for(top.shows("It stayed held for 100 % after the last kernel"))
+        text = top.until(lambda text: live_for(text) > held + 8, "the last kernels to be long past")
+        assert "It stayed held for 100 % after the last kernel" in text, text
+        top.press("q")
+        assert top.ends() == 0
+
+
 def test_what_is_kept_of_this_machine_is_a_recording(tmp_path):
     done = subprocess.run(beside_a_job("sh", "-c", f"{HEADROOM} top --keep --pid $(cat job) --once --width 150"),
                           env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
@@ -567,14 +617,39 @@ def test_what_is_kept_of_this_machine_is_a_recording(tmp_path):
     kept, = (tmp_path / "state").glob("headroom/*.hrec")
     meta = json.loads(headroom(tmp_path, "why", "last", "--json").stdout)["recording"]
     assert meta["origin"] == "record" and meta["stop_reason"] == "interrupted", kept
+    assert "gpu_power_ring" in kinds_in(kept)
 
 
-def test_without_a_driver_the_last_recording_is_shown_and_why(tmp_path):
-    alone = headroom(tmp_path, "top", check=False, HEADROOM_NVML="/none")
-    assert alone.returncode == 1 and "/none" in alone.stderr and "headroom doctor" in alone.stderr, alone.stderr
+def test_without_a_driver_it_says_so_and_shows_the_processes_of_the_machine(tmp_path):
     headroom(tmp_path, "run", "--no-gpu", "--", "true", HEADROOM_NVML="/none")
-    shown = headroom(tmp_path, "top", HEADROOM_NVML="/none")
-    assert "this is the last recording" in shown.stderr and "-true.hrec" in shown.stdout
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    asleep = subprocess.Popen(["sleep", "1000"])
+    try:
+        told = headroom(tmp_path, "top", "--json", HEADROOM_NVML="/none")
+        assert "/none" in told.stderr and "headroom doctor" in told.stderr, told.stderr
+        processes = json.loads(told.stdout)["processes"]
+        pids = [process["pid"] for process in processes]
+        assert pids.index(busy.pid) < pids.index(asleep.pid), "the busiest come first"
+        assert len(pids) <= 1000 and not any(process["in_job"] for process in processes)
+        shown = headroom(tmp_path, "top", "--filter", str(asleep.pid), "--width", "120", HEADROOM_NVML="/none").stdout
+        assert re.search(rf"^ *{asleep.pid} sleep .* sleeps for a time  sleep 1000$", shown, re.M), shown
+        assert "/none" in shown and "headroom doctor" in shown
+        of_one = json.loads(headroom(tmp_path, "top", "--json", "--pid", asleep.pid, HEADROOM_NVML="/none").stdout)
+        assert [(process["pid"], process["in_job"]) for process in of_one["processes"]] == [(asleep.pid, True)]
+        with OnTerminal(tmp_path, columns=120, HEADROOM_NVML="/none") as top:
+            top.shows("headroom doctor")
+            top.shows(f" {busy.pid} ")
+            top.press("q")
+            assert top.ends() == 0
+    finally:
+        for process in (busy, asleep):
+            process.kill()
+            process.wait()
+    assert len(list((tmp_path / "state").glob("headroom/*.hrec"))) == 1, "nothing of the machine is kept"
+
+
+def test_processes_that_there_cannot_be(tmp_path):
+    headroom(tmp_path, "run", "--no-gpu", "--", "true", HEADROOM_NVML="/none")
     for pid in ("0", "-5"):
         assert "no process number" in headroom(tmp_path, "top", "--pid", pid, check=False).stderr
     named = headroom(tmp_path, "top", "last", "--keep", check=False)
