@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "model/losses.h"
+#include "model/places.h"
 
 namespace headroom {
 
@@ -70,6 +71,25 @@ std::set<std::string> places_of(const StackView& stacks, bool (*is_so)(const sta
   return places;
 }
 
+std::map<std::string, std::vector<std::pair<std::string, double>>> callers_of(const StackView& stacks) {
+  std::map<std::string, std::map<std::string, double>> looks_at;
+  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind) {
+    const stacks::StackKind& one = stacks.kinds[kind];
+    if (one.busy != stacks::Busy::kWaitsForKernels && !one.caller.empty() && stacks.count[kind] > 0)
+      looks_at[one.where][one.caller] += stacks.count[kind];
+  }
+  std::map<std::string, std::vector<std::pair<std::string, double>>> callers;
+  for (const auto& [place, looks] : looks_at) {
+    if (looks.size() < 2 || function_of(place) != place) continue;
+    double all = 0;
+    for (const auto& [caller, count] : looks) all += count;
+    auto& shares = callers[place];
+    for (const auto& [caller, count] : looks) shares.emplace_back(caller, count / all);
+    std::stable_sort(shares.begin(), shares.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  }
+  return callers;
+}
+
 }  // namespace
 
 CodeSeen code_seen(const Recording& recording, const StackView& stacks, const JobView& job,
@@ -87,6 +107,7 @@ CodeSeen code_seen(const Recording& recording, const StackView& stacks, const Jo
   seen.long_stays = long_stays(stacks, job, devices, limits.time(Threshold::kLongPause));
   seen.precision = stacks::precision_seen(recording.texts);
   seen.families = families_of(stacks);
+  seen.callers = callers_of(stacks);
   seen.plain_shares = plain_shares(stacks);
   seen.process_waits = places_of(stacks, [](const stacks::StackKind& kind) { return kind.of_processes && kind.waits; });
   seen.idle_loops = places_of(stacks, [](const stacks::StackKind& kind) { return kind.in_loop; });

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyze/worker_code.h"
@@ -14,6 +15,9 @@ namespace headroom {
 
 // What Python stacks tell of the job's code, by place ("augment (data.py)").
 struct CodeSeen {
+  // Of a function that several call: these, with the share of its looks, but those of waits for kernels, in which each
+  // had called it; the most frequent first.
+  std::map<std::string, std::vector<std::pair<std::string, double>>> callers;
   WorkerLooks workers;
   std::vector<ThreadCode> other_threads;
   bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at

@@ -241,6 +241,24 @@ TEST(StackFindings, AFunctionThatSeveralThingsCallIsNamedWithItsCallers) {
   EXPECT_THAT(e.headline, Not(HasSubstr("called by")));
 }
 
+// A helper of several parts of one thing: these are what a person looks for.
+TEST(StackFindings, WhoCalledTheFunctionThatTookTheTimeIsSaid) {
+  const auto told = [](bool one_caller) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.5; });
+    builder.process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      const std::string caller = one_caller || i % 2 == 0 ? "rank_ic (/u/a.py:6)" : "rolling_mean (/u/a.py:4)";
+      builder.stacks(7, i, i + 0.5, {"<module> (/u/a.py:1)", "Net.forward (/u/net.py:2)"});
+      builder.stacks(7, i + 0.5, i + 1, {"<module> (/u/a.py:1)", caller, "busy (/u/a.py:8)"});
+    }
+    return everything(explain(builder.build()));
+  };
+  EXPECT_THAT(told(false), HasSubstr("busy (a.py) was called by rank_ic (a.py) in 50 % of the looks, by rolling_mean "
+                                     "(a.py) in 50 %"));
+  EXPECT_THAT(told(true), Not(HasSubstr("was called by")));
+}
+
 // Stacks that tell validation apart tell also what it is not.
 TEST(StackFindings, WhatIsSeenOutsideOfValidationIsNoPartOfItsBound) {
   RecordingBuilder builder(60);
