@@ -159,7 +159,7 @@ TEST(StudyText, TheFactsCarryTheirMethodAndTheirRange) {
                               "(Theil-Sen regression of duration on steps)."));
   EXPECT_THAT(text,
               HasSubstr("Step 2.3 s (2.0 s to 2.6 s), longer with higher layers (explains 45 % of its variation)"));
-  EXPECT_THAT(text, HasSubstr("At once 4.9 trials open on average (5 at most), 3.9 alive, 1.3 past start-up, at least "
+  EXPECT_THAT(text, HasSubstr("At once 3.9 trials open on average, 4.9 with dead ones (5 at most), 1.3 past start-up, at least "
                               "one for 78 % of the time; 4 workers, as inferred."));
   EXPECT_THAT(text, HasSubstr("batch_size >= 256 and layers >= 6: 13 of 15 trials, before the first step (trials 3, 7 "
                               "and 9)."));

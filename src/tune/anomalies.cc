@@ -122,14 +122,22 @@ void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<C
                     .trials = listed(group.trials)}});
 }
 
-// Beside those that are told to be dead.
+// How many workers there were then, by what is known of those that left.
+std::int64_t workers_at(const ParallelismFacts& parallelism, double since_begin) {
+  std::int64_t there = parallelism.workers;
+  for (const auto& [from, count] : parallelism.fewer)
+    if (from <= since_begin) there = std::max(parallelism.workers, count);
+  return there;
+}
+
+// Beside those that are told to be dead, and workers that have left since.
 void add_too_many_open(const Study& study, const Timeline& timeline, const ParallelismFacts& parallelism,
                        std::vector<CostedAnomaly>& found) {
   const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
   Nanos held = 0, first = 0;
   std::int64_t most = 0;
   for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
-    if (curve[i].second <= parallelism.workers) continue;
+    if (curve[i].second <= workers_at(parallelism, seconds(curve[i].first - timeline.begin))) continue;
     if (held == 0) first = curve[i].first;
     held += curve[i + 1].first - curve[i].first;
     most = std::max(most, curve[i].second);
@@ -140,8 +148,9 @@ void add_too_many_open(const Study& study, const Timeline& timeline, const Paral
                                   ? fmt::format("{} {} told", count_of(parallelism.workers, "worker"),
                                                 parallelism.workers == 1 ? "was" : "were")
                                   : fmt::format("mostly it is {}", parallelism.workers);
-  const bool running = std::any_of(study.trials.begin(), study.trials.end(),
-                                   [](const Trial& trial) { return trial.state == TrialState::kRunning; });
+  bool running = false;  // whether one is open that is not told to be dead
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    running |= study.trials[i].state == TrialState::kRunning && timeline.spans[i].dead == DeadBy::kNone;
   found.push_back({seconds(held),
                    {.kind = "more_open_than_workers",
                     .text = fmt::format("up to {} trials are open at once, and {}: for {} in all, from {} on by the "

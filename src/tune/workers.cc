@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -54,6 +53,7 @@ Excess excess_since(const OpenCurve& curve, Nanos since, std::int64_t most, Nano
 
 // Each trial goes to the worker that has been free for longest, but for `pause` at most: one that was free for longer
 // has stopped, and comes back only where no other is free.
+// Without a pause each goes to the one that became free last: however many have left, no trial waits for them.
 void place_by_times(const std::vector<std::size_t>& order, Nanos pause, Timeline& timeline) {
   std::set<std::pair<Nanos, std::int64_t>> free;  // since, lane
   std::int64_t lanes = 0;
@@ -198,9 +198,38 @@ void place_lanes(const Study& study, Timeline& timeline) {
     for (const std::size_t i : order) timeline.spans[i].lane = *study.trials[i].worker;
     return;
   }
-  place_by_times(order, std::numeric_limits<Nanos>::max(), timeline);
+  place_by_times(order, 0, timeline);
   const std::vector<double> all = gaps(timeline);
   if (!all.empty()) place_by_times(order, to_nanos(kPause * quantiles(all).p50), timeline);
+}
+
+OpenCurve fewer_workers(const Timeline& timeline) {
+  constexpr std::int64_t kGoOn = 3;  // trials that began since: else the study ran out
+  struct Life {
+    Nanos begin = 0, end = 0;
+  };
+  std::map<std::int64_t, Life> lives;
+  std::vector<Nanos> begins;
+  for (const TrialSpan& span : timeline.spans) {
+    if (!span.timed) continue;
+    const auto [life, is_new] = lives.try_emplace(span.lane, Life{span.begin, span.alive_until});
+    life->second.begin = std::min(life->second.begin, span.begin);
+    life->second.end = std::max(life->second.end, span.alive_until);
+    begins.push_back(span.begin);
+  }
+  std::vector<Nanos> left;
+  Nanos last_came = 0;
+  for (const auto& [lane, life] : lives) {
+    last_came = std::max(last_came, life.begin);
+    const auto since = std::count_if(begins.begin(), begins.end(), [&](Nanos begin) { return begin > life.end; });
+    if (seconds(timeline.end - life.end) > timeline.longest && since >= kGoOn) left.push_back(life.end);
+  }
+  std::sort(left.begin(), left.end());
+  if (left.empty() || left.size() == lives.size() || left.front() < last_came) return {};
+  auto there = static_cast<std::int64_t>(lives.size());
+  OpenCurve curve{{timeline.begin, there}};
+  for (const Nanos at : left) curve.emplace_back(at, --there);
+  return curve;
 }
 
 std::vector<double> gaps(const Timeline& timeline) {
