@@ -136,6 +136,7 @@ std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
   else
     follow_the_link(a, finding);
   gains_at_most(a, finding, "if copies overlapped with the kernels");
+  hides_behind_kernels(a, finding, "if there were none");
   return only(std::move(finding));
 }
 
