@@ -46,9 +46,10 @@ bool is_whole_program(std::string_view name) {
 }
 
 // What a library's function is called within: it is none that a program calls by its name.
-bool only_wraps(std::string_view name) {
-  return name.starts_with("_") || name.starts_with("wrap") || name.starts_with("inner") || name == "decorate_context" ||
-         name.starts_with("<");
+bool only_wraps(const stacks::Frame& frame) {
+  const std::string_view name = stacks::short_name(frame);
+  return frame.file.find("torch/utils/data/") != std::string_view::npos || name.starts_with("_") ||
+         name.starts_with("wrap") || name.starts_with("inner") || name == "decorate_context" || name.starts_with("<");
 }
 
 // The function of a library that the user's own code has called, where that code is the whole program; else "".
@@ -57,7 +58,7 @@ std::string library_call(const std::vector<stacks::Frame>& frames) {
   while (own > 0 && stacks::is_library(frames[own - 1])) --own;
   if (own == 0 || own == frames.size() || !is_whole_program(stacks::short_name(frames[own - 1]))) return "";
   std::size_t called = own;
-  while (called < frames.size() && only_wraps(stacks::short_name(frames[called]))) ++called;
+  while (called < frames.size() && only_wraps(frames[called])) ++called;
   return stacks::words(frames[called < frames.size() ? called : own]);
 }
 

@@ -413,7 +413,7 @@ void gains_once(const Analysis& a, Finding& finding) {
   finding.gain.reset();
   finding.bound = "no factor for the job, as it is once in this trace";
   if (rest > 0)
-    finding.bound += fmt::format(": of the rest the GPU computed for {}",
+    finding.bound += fmt::format("; in the rest of it the GPU computed for {} of the time",
                                  human_percent(static_cast<double>(busy) / static_cast<double>(rest)));
 }
 

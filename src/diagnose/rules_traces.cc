@@ -65,6 +65,11 @@ std::string kernels_sentence(const std::pair<std::int64_t, double>& kernels) {
 // Nothing in an export of Nsight Systems says that the program is one of Python, whose frameworks have such names.
 bool may_be_no_python(const Analysis& a) { return a.meta.extra.contains("python"); }
 
+std::string fewer_launches(const Analysis& a) {
+  return may_be_no_python(a) ? "fewer and larger kernels: more work in each launch, fused kernels, CUDA graphs"
+                             : "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+}
+
 // "aten::contiguous"; "" where no operator is around most of these copies.
 std::string copied_by(const Analysis& a, std::initializer_list<GpuWork> kinds) {
   for (const GpuAnalysis& gpu : a.gpus) {
@@ -130,7 +135,8 @@ void name_copies(const Analysis& a, Finding& finding) {
     return;
   }
   if (within >= majority) return name_copies_within(a, finding);
-  finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
+  if (pageable > 0 || to_host < majority)
+    finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
   if (to_host >= majority) return name_copies_to_host(a, pageable, finding);
   if (pageable >= majority) {
     finding.cause = Cause::kPageableCopies;
@@ -268,11 +274,11 @@ bool name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
     finding.cause = Cause::kLaunchBound;
     finding.title = fmt::format("The GPU waits for its launches: kernels are {} it takes to launch one",
                                 kernels->second < kLaunch ? "shorter than" : "hardly longer than");
-    finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+    finding.advice = fewer_launches(a);
   } else if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.cause = Cause::kLaunchBound;
     finding.title = "The GPU waits for its launches: operators take longer on the CPU than their kernels on the GPU";
-    finding.advice = "fused operators (torch.compile), CUDA graphs, or a larger batch";
+    finding.advice = fewer_launches(a);
   } else {
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
     if (kernels) finding.told_apart_from = {"launch-bound kernels: they are longer than a launch takes"};
@@ -347,7 +353,7 @@ Finding python_code(const Analysis& a, Claims claims) {
   if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
   if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.candidates = {Cause::kLaunchBound, Cause::kHostGraphBuilding};
-    finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+    finding.advice = fewer_launches(a);
   } else if (share_in(a, finding.claims, stacks::Family::kLogging) >= a.limits[Threshold::kMajority]) {
     finding.cause = Cause::kLoggingUpload;
     finding.advice = "log less often, or hand it to a thread or a process of its own, and go on";
@@ -432,7 +438,7 @@ std::vector<Finding> unexplained(const Analysis& a) {
       finding.candidates = {Cause::kLaunchBound};
       finding.evidence = {fmt::format(
           "as a rule {} from a launch to its kernel: an idle GPU takes that long to begin one", human_duration(usual))};
-      finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+      finding.advice = fewer_launches(a);
     } else {
       finding.title = "Work was launched, and the GPU had not begun it";
       finding.candidates = {Cause::kSyncPoints, Cause::kExposedCommunication};

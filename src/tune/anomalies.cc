@@ -186,12 +186,29 @@ void add_slow(const Study& study, const Timeline& timeline, const StepModel& mod
         .trials = listed(trials)}});
 }
 
+// Why trials have the parameters of earlier ones, and what to do.
+std::string after_repeats(const Timeline& timeline, const std::vector<RepeatedTrial>& repeated) {
+  bool beside = false;  // one began while the one that it repeats was open
+  for (const RepeatedTrial& one : repeated) {
+    const TrialSpan &span = timeline.spans[one.trial], &first = timeline.spans[one.of];
+    beside |= span.timed && first.timed && span.begin < first.alive_until;
+  }
+  if (in_the_same_order(repeated))
+    return beside ? "they come in the order of those: samplers of several workers were given the same seed; give each "
+                    "another, or none"
+                  : "they come in the order of those: the sampler of a later session was given the seed of an earlier "
+                    "one; give each session another, or none";
+  const std::string known = "return the known value where study.get_trials() has the same parameters";
+  return beside ? known + "; constant_liar=True keeps parallel trials apart" : known;
+}
+
 // Those whose value is known from an earlier trial, or those of parameters that had only failed.
 void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTime& time, bool after_failures,
                     std::vector<CostedAnomaly>& found) {
   Group group;
-  for (const auto& [i, failed_before] : repeated_trials(study)) {
-    if (failed_before != after_failures) continue;
+  std::vector<RepeatedTrial> repeated = repeated_trials(study);
+  std::erase_if(repeated, [&](const RepeatedTrial& one) { return one.after_failures != after_failures; });
+  for (const auto& [i, of, failed_before] : repeated) {
     group.trials.push_back(study.trials[i].number);
     if (timeline.spans[i].timed)
       group.worker_seconds += seconds(timeline.spans[i].alive_until - timeline.spans[i].begin);
@@ -209,8 +226,7 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
             human_duration(to_nanos(group.worker_seconds)), share),
         .next = after_failures ? "mend what failed, or raise optuna.TrialPruned for parameters that study.get_trials() "
                                  "has as failed"
-                               : "return the known value where study.get_trials() has the same parameters; "
-                                 "constant_liar=True keeps parallel trials apart",
+                               : after_repeats(timeline, repeated),
         .trials = listed(group.trials)}});
 }
 
