@@ -194,7 +194,7 @@ TEST(StudyText, TrialsPerHourSayHowManyOfThemFail) {
   EXPECT_THAT(to_text(report, {.width = 200}), Not(HasSubstr("trials/h counts")));
   report.as_it_is->states[static_cast<std::size_t>(TrialState::kFail)] = 173;
   EXPECT_THAT(
-      to_text(report, {.width = 200}),
+      one_line(to_text(report, {.width = 200})),
       HasSubstr("trials/h counts all that end: of the study as it is 50 % of them failed, and 72 per hour did not."));
 }
 

@@ -174,7 +174,7 @@ std::string edits(const StudyReport& report, const TextOptions& options, std::si
 
 // Where many trials fail, what trials per hour count.
 std::string rate_counts_failed(const StudyReport& report) {
-  constexpr double kMany = 0.05;
+  constexpr double kMany = 0.1;
   if (!report.as_it_is) return "";
   const auto count = [&](TrialState state) { return report.as_it_is->states[static_cast<std::size_t>(state)]; };
   const double failed = count(TrialState::kFail),
