@@ -202,8 +202,8 @@ TEST(StudyFacts, WorkersOfAJournalAreItsOwn) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(report.bars[i].lane, static_cast<std::int64_t>(i % 2));
 }
 
-// Workers of 60 s a trial and a second between them, of which each ends after so many seconds; the storage knows none.
-Study with_leavers(const std::vector<double>& until, bool dies) {
+// Workers of 60 s a trial, of which each ends after so many seconds; the storage knows none.
+Study with_leavers(const std::vector<double>& until, bool dies, double between = 1) {
   StudyBuilder builder;
   std::vector<std::tuple<double, double, TrialState>> trials;
   for (std::size_t worker = 0; worker < until.size(); ++worker) {
@@ -211,7 +211,7 @@ Study with_leavers(const std::vector<double>& until, bool dies) {
     for (int k = 0; at < until[worker]; ++k) {
       const double length = 50 + (37 * k + 11 * static_cast<int>(worker)) % 21;
       trials.emplace_back(at, at + length, TrialState::kComplete);
-      at += length + 1;
+      at += length + between;
     }
     if (dies && until[worker] < 1'500) trials.emplace_back(at, -1, TrialState::kRunning);
   }
@@ -237,6 +237,13 @@ TEST(StudyFacts, WorkersThatDieOrLeaveLeaveTheOthersTheirOwnGaps) {
     }
   }
   EXPECT_TRUE(study_facts(with_leavers({1'500, 1'480}, false), {}).parallelism.fewer.empty()) << "it ran out";
+  for (const std::vector<double>& until :
+       {std::vector<double>{3'000, 500}, {3'000, 3'000, 900}, {3'000, 3'000, 2'000}}) {
+    const StudyReport report = study_facts(with_leavers(until, false, 20), {});
+    EXPECT_NEAR(report.startup.between_seconds->value, 20, 3) << until.size();
+    ASSERT_EQ(report.parallelism.fewer.size(), 2U) << until.size();
+    EXPECT_NEAR(report.parallelism.fewer[1].first, until.back(), 71);
+  }
   EXPECT_TRUE(study_facts(make({}).study, {}).parallelism.fewer.empty());
 }
 

@@ -35,8 +35,8 @@ inline constexpr double kPause = 10;
 // trials ended, and none beside another, runs one at a time; who asks for several and tells them later does not.
 void find_left_behind(const Study& study, Timeline& timeline);
 
-// Gives each trial a worker: the storage's, else the one that has been free for longest and is still there: not for
-// over kPause times as long as one is usually free, if each trial goes to the one that became free last.
+// Gives each trial a worker: the storage's, else the one that has been free for longest and is still there; or the one
+// that has been free for nearest to as long as usual, where that makes these times far more alike.
 void place_lanes(const Study& study, Timeline& timeline);
 
 // From the study's begin on so many workers, and from the last sign of one that died or left on, so many less, as its
