@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/analysis.h"
 
+#include "analyze/call_evidence.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -366,11 +368,15 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.window = clipped(window, recording);
   a.losses = losses_of(recording, a.window);
   a.job = job_view(recording, limits);
-  StackView stacks = stack_view(recording, stacks::Families(told.families));
+  const stacks::Families families(told.families);
+  StackView stacks = stack_view(recording, families);
   a.peer_waits = peer_waits(stacks, a.job, limits);
   for_peers(a.peer_waits, stacks);
   std::vector<std::string> places = account_for_devices(recording, stacks, a);
   a.code = code_seen(recording, stacks, a.job, a.devices, places, limits);
+  TracedCode traced = traced_code(recording, families);
+  a.code.families.merge(traced.families);
+  a.code.loader_traced = traced.loader;
   if (!a.job.batch.present) {  // its tasks count each for itself
     a.work = step_counts(recording).work(a.window);
     a.ranks = rank_paces(recording, a.window, limits);

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/call_evidence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <optional>
 
 namespace headroom {
 
 namespace {
+
+// A call that gives work to a device takes 5 us: one that takes so long loads or compiles something first.
+constexpr Nanos kLongLaunch = kMillisecond;
 
 // Joins a share to the one before that says the same.
 void put(std::vector<HostShare>& shares, Nanos length, const HostClaim& claim) {
@@ -24,16 +30,67 @@ bool loads(std::string_view op) {
          op.starts_with("Iterator::") || op.starts_with("OptionalGetNext") || op.starts_with("OneShotIterator");
 }
 
-// Their innermost function, as the families tell what it is. No CUDA call is open: it neither synchronises nor copies.
-std::optional<stacks::StackKind> kind_of(const std::vector<std::string_view>& names, const stacks::Families& families) {
+// Names of operators and calls have no lines.
+std::vector<stacks::Frame> frames_of(const std::vector<std::string_view>& names) {
   std::vector<stacks::Frame> frames;
   for (const std::string_view name : names) frames.push_back(stacks::frame_of(name));
-  if (frames.empty() || std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return frame.line == 0; }))
-    return std::nullopt;  // names of operators and calls have no lines
-  return families.kind_of(frames);
+  if (std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return frame.line == 0; })) frames.clear();
+  return frames;
+}
+
+// Names of functions that hold the whole program, or its loop: all that it does is within them.
+bool is_whole_program(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kWords{"main", "train", "fit", "run", "loop", "epoch"};
+  return name == "<module>" ||
+         std::any_of(kWords.begin(), kWords.end(), [&](auto word) { return name.find(word) != name.npos; });
+}
+
+// What a library's function is called within: it is none that a program calls by its name.
+bool only_wraps(const stacks::Frame& frame) {
+  const std::string_view name = stacks::short_name(frame);
+  return frame.file.find("torch/utils/data/") != std::string_view::npos || name.starts_with("_") ||
+         name.starts_with("wrap") || name.starts_with("inner") || name == "decorate_context" || name.starts_with("<");
+}
+
+// The function of a library that the user's own code has called, where that code is the whole program; else "".
+std::string library_call(const std::vector<stacks::Frame>& frames) {
+  std::size_t own = frames.size();
+  while (own > 0 && stacks::is_library(frames[own - 1])) --own;
+  if (own == 0 || own == frames.size() || !is_whole_program(stacks::short_name(frames[own - 1]))) return "";
+  std::size_t called = own;
+  while (called < frames.size() && only_wraps(frames[called])) ++called;
+  return stacks::words(frames[called < frames.size() ? called : own]);
+}
+
+// Their innermost function, as the families tell what it is. No CUDA call is open: it neither synchronises nor copies.
+std::optional<stacks::StackKind> kind_of(const std::vector<std::string_view>& names, const stacks::Families& families) {
+  const std::vector<stacks::Frame> frames = frames_of(names);
+  if (frames.empty()) return std::nullopt;
+  stacks::StackKind kind = families.kind_of(frames);
+  if (only_waits(kind.family) || kind.family == stacks::Family::kImport || kind.family == stacks::Family::kLoaderWait)
+    return kind;
+  if (const std::string called = library_call(frames); !called.empty())
+    kind.where = fmt::format("{}, called from {}", called, kind.where);
+  return kind;
 }
 
 }  // namespace
+
+TracedCode traced_code(const Recording& recording, const stacks::Families& families) {
+  TracedCode code;
+  if (recording.all(SourceKind::kCallThread).empty()) return code;
+  std::vector<std::string_view> names;
+  for (const auto& list : recording.lists) {
+    names.clear();
+    for (const TextId id : list) names.push_back(recording.texts[id]);
+    code.loader |= std::any_of(names.begin(), names.end(), [](std::string_view name) {
+      return loads(name) || name.find("torch/utils/data/dataloader.py") != name.npos;
+    });
+    const auto kind = kind_of(names, families);
+    if (kind && kind->family != stacks::Family::kNone) code.families.try_emplace(kind->where, kind->family);
+  }
+  return code;
+}
 
 ProfiledCalls::Call ProfiledCalls::call_of(const std::vector<std::string_view>& names,
                                            const stacks::Families& families) {
@@ -55,6 +112,8 @@ ProfiledCalls::Call ProfiledCalls::call_of(const std::vector<std::string_view>& 
     if (call.where.empty()) call.where = name;
   }
   call.launches = launches_work(names.back());
+  if (call.launches && names.size() > 1 && call.where == names.front())
+    call.where_long = fmt::format("{} in {}", names.back(), call.where);
   return call;
 }
 
@@ -153,8 +212,11 @@ void ProfiledCalls::host(const Process& process, Nanos begin, Nanos end, std::ve
       static const Call kNothing;
       const Call& now = row == rows.begin() ? kNothing : call_of(*std::prev(row));
       const Nanos until = row == rows.end() ? stop : std::min(stop, row->at);
+      const bool is_long = row != rows.begin() && row != rows.end() && row->at - std::prev(row)->at >= kLongLaunch &&
+                           !now.where_long.empty();
       const Confidence sure = now.account == Account::kUnexplained ? Confidence::kLow : Confidence::kHigh;
-      put(shares, until - begin, {now.account, sure, now.in_python ? Tiers("CY") : Tiers("C"), now.where});
+      put(shares, until - begin,
+          {now.account, sure, now.in_python ? Tiers("CY") : Tiers("C"), is_long ? now.where_long : now.where});
       begin = until;
       if (row != rows.end()) ++row;
     }

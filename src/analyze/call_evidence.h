@@ -17,6 +17,13 @@ namespace headroom {
 // The place of time in which work that was launched had not begun.
 inline constexpr std::string_view kNotBegun = "launched, not begun";
 
+// What the Python functions of a trace tell of the job's code, by place as ProfiledCalls names it.
+struct TracedCode {
+  std::map<std::string, stacks::Family> families;  // where a rule knows them
+  bool loader = false;  // functions or operators of PyTorch's or TensorFlow's loader are in it
+};
+[[nodiscard]] TracedCode traced_code(const Recording& recording, const stacks::Families& families);
+
 class ProfiledCalls final : public Evidence {
  public:
   // Looks into `recording`, which outlives it.
@@ -30,7 +37,10 @@ class ProfiledCalls final : public Evidence {
     Account account = Account::kUnexplained;  // of time in which the device waits for it
     bool launches = false, loads = false;
     bool in_python = false;  // in functions, and in none that launch
-    std::string where;       // the operator, or the call where it is in none, or waits; or a function
+    // The operator, or the call where it is in none, or waits; or a function: of a library with the one that called it,
+    // where that is the whole program.
+    std::string where;
+    std::string where_long;  // of a call within an operator that takes far longer than a launch: both
   };
   struct Launch {
     Nanos begin = 0, end = 0;

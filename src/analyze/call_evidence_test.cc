@@ -94,6 +94,44 @@ TEST(ProfiledCalls, PythonFunctionsSpeakWhereNoOperatorAndNoCallIsOpen) {
                   analyze(recording).ledger.places[static_cast<std::size_t>(entry.where)] == "decode (train.py)");
 }
 
+TEST(ProfiledCalls, OfALibraryThatTheProgramItselfCalledItsFunctionIsNamed) {
+  const auto place = [](std::vector<std::string> frames) {
+    const Profile profile{.device = {{0, {"kernel"}}, {10, {}}, {90, {"kernel"}}},
+                          .thread = {{0, {"cudaLaunchKernel"}}, {10, std::move(frames)}, {89, {"cudaLaunchKernel"}}}};
+    const Recording recording = profile.build();
+    std::string most;
+    Nanos ns = 0;
+    const Analysis a = analyze(recording);
+    for (const LedgerEntry& entry : a.ledger.entries)
+      if (entry.where >= 0 && entry.ns > ns)
+        ns = entry.ns, most = a.ledger.places[static_cast<std::size_t>(entry.where)];
+    return most;
+  };
+  const std::string log = "log (/site-packages/wandb/sdk/wandb_run.py:1730)";
+  EXPECT_EQ(place({"<module> (main.py:12)", log}), "log (wandb_run.py), called from <module> (main.py)");
+  EXPECT_EQ(place({"<module> (main.py:12)", "main (main.py:9)", "wrapper (/site-packages/wandb/sdk/wandb_run.py:390)",
+                   log, "publish (/site-packages/wandb/sdk/interface.py:7)"}),
+            "log (wandb_run.py), called from main (main.py)");
+  EXPECT_EQ(place({"<module> (main.py:12)", "open (/site-packages/PIL/Image.py:3)"}),
+            "open (Image.py), called from <module> (main.py)");
+  EXPECT_EQ(place({"<module> (main.py:12)", "compute_bleu (metrics.py:30)", log}), "compute_bleu (metrics.py)");
+  EXPECT_EQ(place({"<module> (main.py:12)"}), "<module> (main.py)");
+}
+
+TEST(ProfiledCalls, ACallThatTakesFarLongerThanALaunchIsNamedWithItsOperator) {
+  for (const Nanos length : {20, 2'000}) {
+    const Profile profile{.device = {{0, {"kernel"}}, {10, {}}, {20 + length, {"kernel"}}},
+                          .thread = {{0, {"cudaLaunchKernel"}},
+                                     {10, {"aten::convolution"}},
+                                     {12, {"aten::convolution", "cudaLaunchKernel"}},
+                                     {12 + length, {}}},
+                          .length = length + 40};
+    const Spent times = spent(profile);
+    EXPECT_EQ(times.contains({Account::kHostCode, "cudaLaunchKernel in aten::convolution"}), length > 1'000);
+    EXPECT_TRUE(times.contains({Account::kHostCode, "aten::convolution"}));
+  }
+}
+
 TEST(ProfiledCalls, AfterTheLastLaunchItsThreadSpeaks) {
   const Profile profile{.device = {{0, {}}, {10, {"kernel"}}, {20, {}}},
                         .thread = {{0, {"cudaLaunchKernel"}}, {10, {"cudaDeviceSynchronize"}}, {50, {}}}};

@@ -21,6 +21,7 @@ struct CodeSeen {
   WorkerLooks workers;
   std::vector<ThreadCode> other_threads;
   bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at
+  bool loader_traced = false;           // functions or operators of a data loader are in a profiler's trace
   bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own
   CodeShare kernel_waits;
   std::map<std::string, double> idle_shares;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,8 @@ struct DeviceProfile {
   std::int64_t kernels = 0;                      // that began in it
   Nanos kernel_time = 0;                         // some kernel ran
   std::vector<std::pair<Nanos, Nanos>> exposed;  // communication ran and no other kernel: begin and end
+  // Of copies, by kind, the operator that most of their time was launched by; none where most were launched by none.
+  std::map<GpuWork, std::string> copied_by;
 };
 
 // Those of one device, in order of time and without a gap up to the recording's end; none where no profiler looked.

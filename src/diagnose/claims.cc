@@ -379,6 +379,44 @@ void gains_by_removal(const Analysis& a, Finding& finding, std::string condition
   gains_by_removal(a, finding.claims, finding, Gain{.condition = std::move(condition)});
 }
 
+void hides_behind_kernels(const Analysis& a, Finding& finding, std::string_view when) {
+  constexpr double kReadsAlike = 1.02;
+  if (!finding.gain || a.job.batch.present) return;
+  const Claims& claims = finding.counted.empty() ? finding.claims : finding.counted;
+  const Nanos until = end_of_work(a), all = until - a.window.begin;
+  Nanos hidden = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Nanos claimed = 0;
+    for (const ClaimedPiece& piece : claims)
+      if (piece.device == device) claimed += piece.end - piece.begin;
+    hidden += std::min(claimed, std::max<Nanos>(0, kernels_left(a, claims, device, until)));
+  }
+  const double factor =
+      hidden < all ? static_cast<double>(all) / static_cast<double>(all - hidden) : finding.gain->high;
+  if (factor * kReadsAlike >= finding.gain->high) return;
+  finding.gain->more += fmt::format("; {} {}", human_factor(finding.gain->high), when);
+  finding.gain->high = std::max(1.0, factor);
+  finding.gain->low = std::min(finding.gain->low, finding.gain->high);
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->words());
+}
+
+void gains_once(const Analysis& a, Finding& finding) {
+  Nanos rest = 0, busy = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Nanos claimed = 0;
+    for (const ClaimedPiece& piece : finding.claims)
+      if (piece.device == device) claimed += piece.end - piece.begin;
+    if (claimed == 0) continue;
+    rest += a.ledger.span() - claimed;
+    busy += a.ledger.busy(device);
+  }
+  finding.gain.reset();
+  finding.bound = "no factor for the job, as it is once in this trace";
+  if (rest > 0)
+    finding.bound += fmt::format("; in the rest of it the GPU computed for {} of the time",
+                                 human_percent(static_cast<double>(busy) / static_cast<double>(rest)));
+}
+
 void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding) {
   Nanos most = 0, sum = 0;
   for (const std::size_t device : devices) {

@@ -93,6 +93,13 @@ void gains_by_removal(const Analysis& a, Finding& finding, std::string condition
 // As `gain` says, of other time than the finding's claims.
 void gains_by_removal(const Analysis& a, const Claims& claims, Finding& finding, Gain gain);
 
+// Of a gain by which the claimed time hides behind kernels: no more of it than there are kernels on its device. Says
+// beside it what it were, WHEN the claimed time was gone altogether: "; 2.8x if they were gone".
+void hides_behind_kernels(const Analysis& a, Finding& finding, std::string_view when);
+
+// Time that passes once: no factor of the job, which goes on as the rest of the time does.
+void gains_once(const Analysis& a, Finding& finding);
+
 // At most as much faster as the busiest of these GPUs has more kernels than they have on average; nothing where the
 // finding has a larger gain already.
 void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding);

@@ -135,7 +135,7 @@ std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
     gives_memory_back(finding);
   else
     follow_the_link(a, finding);
-  gains_at_most(a, finding, "if copies overlapped with the kernels");
+  gains_at_most(a, finding, "if the GPU did not wait for copies at all");
   return only(std::move(finding));
 }
 

@@ -62,37 +62,93 @@ std::string kernels_sentence(const std::pair<std::int64_t, double>& kernels) {
                      human_duration(static_cast<Nanos>(kernels.second * 1e9)));
 }
 
-// Copies by where they go: within the device no memory of the host is in them.
-void name_copies(const Analysis& a, Finding& finding) {
-  double pageable = 0, within = 0;
-  for (const NamedCode& copy : code_in(a, finding.claims)) {
-    if (copy.place.starts_with("pageable")) pageable += copy.share;
-    if (copy.place == info(GpuWork::kCopyOnDevice).name) within += copy.share;
+// Nothing in an export of Nsight Systems says that the program is one of Python, whose frameworks have such names.
+bool may_be_no_python(const Analysis& a) { return a.meta.extra.contains("python"); }
+
+std::string fewer_launches(const Analysis& a) {
+  return may_be_no_python(a) ? "fewer and larger kernels: more work in each launch, fused kernels, CUDA graphs"
+                             : "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+}
+
+// "aten::contiguous"; "" where no operator is around most of these copies.
+std::string copied_by(const Analysis& a, std::initializer_list<GpuWork> kinds) {
+  for (const GpuAnalysis& gpu : a.gpus) {
+    if (!gpu.profile) continue;
+    for (const GpuWork kind : kinds)
+      if (const auto op = gpu.profile->copied_by.find(kind); op != gpu.profile->copied_by.end()) return op->second;
   }
-  if (within >= a.limits[Threshold::kMajority] && a.gpus.size() > 1) {
+  return "";
+}
+
+void name_copies_within(const Analysis& a, Finding& finding) {
+  const std::string by = copied_by(a, {GpuWork::kCopyOnDevice});
+  if (!by.empty()) finding.evidence.push_back(fmt::format("{} launches these copies", by));
+  if (a.gpus.size() > 1) {
     finding.title = "The GPU copies to or from another one, or within its memory, and no kernel runs meanwhile";
+    finding.candidates = {Cause::kDeviceCopies, Cause::kExposedCommunication};
     finding.advice =
         "to another GPU: send it while kernels run (micro-batches), or keep on one GPU what exchanges the most; within "
         "one: contiguous(), clone() and cat() once and not in each step";
-    finding.candidates = {Cause::kExposedCommunication, Cause::kSyncPoints};
     return;
   }
-  if (within >= a.limits[Threshold::kMajority]) {
-    finding.title = "The GPU copies within its memory, and no kernel runs meanwhile";
-    finding.advice =
-        "fewer copies: contiguous(), clone() and cat() once and not in each step, one memory format, in place";
-    finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
-    return;
-  }
-  finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
-  if (pageable >= a.limits[Threshold::kMajority]) {
-    finding.cause = Cause::kPageableCopies;
-    return;
-  }
-  finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+  finding.title = "The GPU copies within its memory, and no kernel runs meanwhile";
+  finding.cause = Cause::kDeviceCopies;
   finding.advice =
-      "copy the next batch while kernels run: from pinned memory, on a stream of its own "
-      "(non_blocking=True); or copy less";
+      may_be_no_python(a)
+          ? "fewer copies: let kernels write where the next one reads (two buffers in turns), in the layout that it "
+            "needs"
+          : "fewer copies: contiguous(), clone() and cat() once and not in each step, one memory format, in place";
+}
+
+void name_copies_to_host(const Analysis& a, double pageable, Finding& finding) {
+  const std::string by = copied_by(a, {GpuWork::kCopyToHost, GpuWork::kPageableToHost});
+  if (!by.empty()) finding.evidence.push_back(fmt::format("{} launches these copies", by));
+  finding.title = "The GPU copies to the host, and no kernel runs meanwhile";
+  finding.advice = may_be_no_python(a) ? "fetch results less often, or later: keep and add them up on the GPU; into "
+                                         "pinned memory, on a stream of its "
+                                         "own while kernels run"
+                                       : "fetch results less often, or later: keep and add them up on the GPU; into "
+                                         "pinned memory (non_blocking=True) "
+                                         "while kernels run";
+  if (pageable >= a.limits[Threshold::kMajority])
+    finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};
+  else
+    finding.cause = Cause::kSyncPoints;
+}
+
+// Copies by where they go: within the device no memory of the host is in them.
+void name_copies(const Analysis& a, Finding& finding) {
+  double pageable = 0, within = 0, peers = 0, to_host = 0;
+  for (const NamedCode& copy : code_in(a, finding.claims)) {
+    const auto is = [&](GpuWork work) { return copy.place == info(work).name; };
+    if (copy.place.starts_with("pageable")) pageable += copy.share;
+    if (is(GpuWork::kCopyOnDevice)) within += copy.share;
+    if (is(GpuWork::kCopyToPeer)) peers += copy.share;
+    if (is(GpuWork::kCopyToHost) || is(GpuWork::kPageableToHost)) to_host += copy.share;
+  }
+  const double majority = a.limits[Threshold::kMajority];
+  if (peers >= majority) {
+    finding.title = "The GPU copies to or from another GPU, and no kernel runs meanwhile";
+    finding.cause = Cause::kExposedCommunication;
+    finding.advice =
+        "send it while kernels run (a stream of its own, micro-batches), or keep on one GPU what exchanges the most";
+    return;
+  }
+  if (within >= majority) return name_copies_within(a, finding);
+  if (pageable > 0 || to_host < majority)
+    finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
+  if (to_host >= majority) return name_copies_to_host(a, pageable, finding);
+  if (pageable >= majority) {
+    finding.cause = Cause::kPageableCopies;
+    if (may_be_no_python(a)) finding.advice = "copy from pinned memory (cudaHostAlloc), on a stream of its own";
+    return;
+  }
+  finding.candidates = {Cause::kSyncPoints, Cause::kPcieOrNuma};
+  finding.advice =
+      may_be_no_python(a)
+          ? "copy what comes next while kernels run: from pinned memory, on a stream of its own; or copy less"
+          : "copy the next batch while kernels run: from pinned memory, on a stream of its own "
+            "(non_blocking=True); or copy less";
 }
 
 // Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and
@@ -119,7 +175,10 @@ void name_loader(const Analysis& a, Finding& finding) {
   } else if (itself >= a.limits[Threshold::kMajority]) {
     finding.cause = Cause::kInputInMainProcess;
     finding.title = "The GPU waits while the training process loads its data itself";
-    finding.advice = "num_workers=1 and more: let processes of the loader prepare batches while kernels run";
+    finding.advice = a.code.loader_traced
+                         ? "num_workers=1 and more: let processes of the loader prepare batches while kernels run"
+                         : "prepare the next batch while kernels run: in the workers of a DataLoader, of which this "
+                           "trace shows none, or in a process of its own";
   } else if (workers >= a.limits[Threshold::kMajority]) {
     finding.candidates = {Cause::kInputTooFewWorkers, Cause::kSlowStorage};
   } else {
@@ -193,36 +252,38 @@ bool launches_slowly(const Analysis& a, const Finding& finding, const std::pair<
 // Of a launch: 4 to 6 us, in seconds.
 constexpr double kLaunch = 5e-6;
 
-void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
+// Whether it passes once, and no step has it again.
+bool name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   switch (wait.account) {
     case Account::kInput:
       name_loader(a, finding);
-      return;
+      return false;
     case Account::kTransfer:
       name_copies(a, finding);
-      return;
+      return false;
     case Account::kSync:
       finding.cause = Cause::kSyncPoints;
-      return;
+      return false;
     default:
       break;
   }
   const auto kernels = kernels_of(a);
   if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
-  if (name_one_long_call(a, finding)) return;
+  if (name_one_long_call(a, finding)) return true;
   if (kernels && kernels->second < a.limits[Threshold::kShortKernel]) {
     finding.cause = Cause::kLaunchBound;
     finding.title = fmt::format("The GPU waits for its launches: kernels are {} it takes to launch one",
                                 kernels->second < kLaunch ? "shorter than" : "hardly longer than");
-    finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+    finding.advice = fewer_launches(a);
   } else if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.cause = Cause::kLaunchBound;
     finding.title = "The GPU waits for its launches: operators take longer on the CPU than their kernels on the GPU";
-    finding.advice = "fused operators (torch.compile), CUDA graphs, or a larger batch";
+    finding.advice = fewer_launches(a);
   } else {
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
     if (kernels) finding.told_apart_from = {"launch-bound kernels: they are longer than a launch takes"};
   }
+  return false;
 }
 
 constexpr const char* kOtherSteps =
@@ -292,7 +353,10 @@ Finding python_code(const Analysis& a, Claims claims) {
   if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
   if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.candidates = {Cause::kLaunchBound, Cause::kHostGraphBuilding};
-    finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+    finding.advice = fewer_launches(a);
+  } else if (share_in(a, finding.claims, stacks::Family::kLogging) >= a.limits[Threshold::kMajority]) {
+    finding.cause = Cause::kLoggingUpload;
+    finding.advice = "log less often, or hand it to a thread or a process of its own, and go on";
   } else if (measures(a, finding)) {
     finding.candidates = {Cause::kHostGraphBuilding};
     finding.advice = "measure less often, on the GPU (torchmetrics), or in a process of its own while kernels run";
@@ -301,6 +365,7 @@ Finding python_code(const Analysis& a, Claims claims) {
     finding.advice = "make it cheaper, or let it run while kernels do: in the loader's workers, or once for many steps";
   }
   gains_by_removal(a, finding, "if that overlapped with the kernels");
+  hides_behind_kernels(a, finding, "if it took no time");
   return finding;
 }
 
@@ -344,6 +409,12 @@ std::vector<Finding> unexplained(const Analysis& a) {
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,
                           Cause::kLoggingUpload, Cause::kGilContention};
     finding.advice = "see what Python does there: headroom run -- CMD reads its stacks";
+    if (may_be_no_python(a)) {
+      finding.candidates = {Cause::kHostGraphBuilding, Cause::kSlowStorage, Cause::kLoggingUpload};
+      finding.advice =
+          "see what the CPU does there: NVTX ranges around the parts of the program, or its samples (nsys profile "
+          "--sample=process-tree --cpuctxsw=process-tree)";
+    }
     if (const Nanos usual = median_length(finding.claims);
         calls && in_short_waits(finding.claims, kShortPause) >= finding.cost() / 2) {
       finding.candidates = {Cause::kHostGraphBuilding, Cause::kLaunchBound};
@@ -351,9 +422,12 @@ std::vector<Finding> unexplained(const Analysis& a) {
           fmt::format("as a rule {} at a time, from one call to the next: nothing is loaded or "
                       "written that quickly",
                       human_duration(usual)));
-      finding.advice = "less Python between the kernels: torch.compile, CUDA graphs, a larger batch";
+      finding.advice = may_be_no_python(a)
+                           ? "less on the CPU between the kernels: CUDA graphs, fewer and larger kernels"
+                           : "less Python between the kernels: torch.compile, CUDA graphs, a larger batch";
     }
     gains_by_removal(a, finding, "if that overlapped with the kernels");
+    hides_behind_kernels(a, finding, "if it took no time");
     findings.push_back(std::move(finding));
   }
   if (a.material(length(begun))) {
@@ -364,7 +438,7 @@ std::vector<Finding> unexplained(const Analysis& a) {
       finding.candidates = {Cause::kLaunchBound};
       finding.evidence = {fmt::format(
           "as a rule {} from a launch to its kernel: an idle GPU takes that long to begin one", human_duration(usual))};
-      finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+      finding.advice = fewer_launches(a);
     } else {
       finding.title = "Work was launched, and the GPU had not begun it";
       finding.candidates = {Cause::kSyncPoints, Cause::kExposedCommunication};
@@ -399,7 +473,7 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
       first.title = "Before the first kernel of the trace the GPU waits for the host";
       first.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kHostGraphBuilding};
       first.advice = "profile later steps to see how the job goes on (torch.profiler.schedule)";
-      gains_by_removal(a, first, "if it took no time");
+      gains_once(a, first);
       findings.push_back(std::move(first));
     }
     if (Claims calls = allocating(a, claims); wait.account == Account::kHostCode && a.material(length(calls))) {
@@ -410,8 +484,12 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
     Finding finding = waits(std::move(claims));
     finding.title = wait.title;
     finding.advice = wait.advice;
-    name_causes(a, wait, finding);
-    gains_by_removal(a, finding, std::string(wait.condition));
+    const bool once = name_causes(a, wait, finding);
+    if (once)
+      gains_once(a, finding);
+    else
+      gains_by_removal(a, finding, std::string(wait.condition));
+    if (wait.account == Account::kTransfer) hides_behind_kernels(a, finding, "if there were none");
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -442,6 +520,7 @@ std::vector<Finding> exposed_communication(const Analysis& a) {
   finding.would_overturn = "the traces of the other ranks: if one comes late to each exchange, it is a straggler";
   finding.advice = "overlap it with the backward pass (bucket sizes of DDP), exchange less often, or less";
   gains_by_removal(a, finding, "if all communication overlapped with other kernels");
+  hides_behind_kernels(a, finding, "if there were none");
   return only(std::move(finding));
 }
 

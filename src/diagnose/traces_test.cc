@@ -149,6 +149,126 @@ TEST(Traces, CopiesWithinTheGpuHaveNothingToDoWithTheHostsMemory) {
   EXPECT_EQ(e.findings[0].advice.find("pin"), std::string::npos);
 }
 
+// Kernels for 30 of 100 us, then a copy, launched so.
+Explanation of_copies(const std::string& copy, const std::vector<std::string>& launch, bool python = true) {
+  Profile profile{.device = {}, .thread = {}, .kernels = 1, .length = 500};
+  for (Nanos at = 0; at < 500; at += 100) {
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 30, {copy}});
+    profile.thread.push_back({at, {"cudaLaunchKernel"}});
+    profile.thread.push_back({at + 2, {launch.front()}});
+    profile.thread.push_back({at + 3, launch});
+    profile.thread.push_back({at + 5, {}});
+  }
+  Recording recording = profile.build();
+  if (!python) recording.meta.extra["python"] = "no sign of it";
+  return explain(recording);
+}
+
+TEST(Traces, CopiesHideBehindNoMoreKernelsThanThereAre) {
+  for (const char* copy :
+       {"copy between GPU memories", "pageable copy to the GPU", "copy to the host", "copy between GPUs"}) {
+    const Explanation e = of_copies(copy, {"aten::contiguous", "cudaMemcpyAsync"});
+    ASSERT_FALSE(e.findings.empty());
+    const Finding& finding = e.findings[0];
+    ASSERT_TRUE(finding.gain);
+    EXPECT_NEAR(finding.gain->high, 100.0 / 70, 0.01) << "the copies still take 70 of 100";
+    EXPECT_EQ(finding.bound, "1.43x at most, if copies overlapped with the kernels; 3.3x if there were none") << copy;
+    EXPECT_FALSE(names(finding, Cause::kLaunchBound)) << copy;
+  }
+}
+
+TEST(Traces, CopiesAreToldByWhereTheyGoAndByTheOperatorAroundThem) {
+  const auto says = [](const Finding& finding, std::string_view what) {
+    return std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                       [&](const std::string& line) { return line.find(what) != line.npos; });
+  };
+  const Explanation within = of_copies("copy between GPU memories", {"aten::contiguous", "cudaMemcpyAsync"});
+  const Finding* found = find_single(within, Cause::kDeviceCopies);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(says(*found, "aten::contiguous launches these copies"));
+  EXPECT_NE(found->advice.find("contiguous()"), std::string::npos);
+  const Explanation bare = of_copies("copy between GPU memories", {"cudaMemcpyAsync"}, false);
+  ASSERT_TRUE(find_single(bare, Cause::kDeviceCopies));
+  EXPECT_EQ(find_single(bare, Cause::kDeviceCopies)->advice.find("contiguous()"), std::string::npos);
+  EXPECT_FALSE(says(*find_single(bare, Cause::kDeviceCopies), "launches these"));
+  const Explanation peers = of_copies("copy between GPUs", {"aten::copy_", "cudaMemcpyPeerAsync"});
+  found = find_single(peers, Cause::kExposedCommunication);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->title.find("The GPU copies to or from another GPU"), 0U) << found->title;
+  const Explanation fetched = of_copies("copy to the host", {"aten::cpu", "cudaMemcpyAsync"});
+  found = find_single(fetched, Cause::kSyncPoints);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->title.find("The GPU copies to the host"), 0U) << found->title;
+  EXPECT_EQ(found->advice.find("fetch results less often, or later"), 0U) << found->advice;
+}
+
+TEST(Traces, WhatPassesOnceIsNoFactorOfTheJob) {
+  const Profile in_the_middle{.device = {{0, {"kernel"}}, {5, {}}, {85, {"kernel"}}},
+                              .thread = {{0, {"aten::mm"}}, {84, {"aten::mm", "cudaLaunchKernel"}}},
+                              .kernels = 1};
+  const Profile before_the_first{.device = {{0, {}}, {80, {"kernel"}}},
+                                 .thread = {{0, {"aten::mm"}}, {79, {"aten::mm", "cudaLaunchKernel"}}},
+                                 .kernels = 1};
+  for (const Profile* profile : {&in_the_middle, &before_the_first}) {
+    const Explanation e = explain(profile->build());
+    const Finding* once = find(e, Cause::kCompileWarmup);
+    ASSERT_TRUE(once);
+    EXPECT_FALSE(once->gain) << once->bound;
+    EXPECT_EQ(once->bound,
+              "no factor for the job, as it is once in this trace; in the rest of it the GPU computed for 100 % of the "
+              "time");
+  }
+}
+
+TEST(Traces, WhatIsLoggedFromTheProgramIsLoggingAndNoInput) {
+  const Profile profile{.device = {{0, {"kernel"}}, {10, {}}, {98, {"kernel"}}},
+                        .thread = {{0, {"cudaLaunchKernel"}},
+                                   {1, {"<module> (main.py:12)", "log (/site-packages/wandb/sdk/wandb_run.py:1730)"}},
+                                   {97, {"cudaLaunchKernel"}}},
+                        .kernels = 1};
+  const Explanation e = explain(profile.build());
+  const Finding* logs = find_single(e, Cause::kLoggingUpload);
+  ASSERT_TRUE(logs);
+  EXPECT_NE(logs->title.find(": log (wandb_run.py), called from <module> (main.py)"), std::string::npos) << logs->title;
+  EXPECT_EQ(find(e, Cause::kInputInMainProcess), nullptr);
+  EXPECT_NE(logs->bound.find("; 7.7x if it took no time"), std::string::npos) << logs->bound;
+}
+
+TEST(Traces, WhereNoLoaderIsInTheTraceItIsNotToldToHaveWorkers) {
+  for (const bool loader : {false, true}) {
+    std::vector<std::string> frames{"<module> (main.py:12)"};
+    if (loader) frames.emplace_back("__next__ (/site-packages/torch/utils/data/dataloader.py:701)");
+    frames.emplace_back("__getitem__ (data.py:7)");
+    const Profile profile{.device = {{0, {"kernel"}}, {20, {}}, {80, {"kernel"}}},
+                          .thread = {{0, {"cudaLaunchKernel"}}, {1, frames}, {79, {"cudaLaunchKernel"}}},
+                          .kernels = 1};
+    const Explanation e = explain(profile.build());
+    const Finding* input = find_single(e, Cause::kInputInMainProcess);
+    ASSERT_TRUE(input);
+    EXPECT_EQ(input->advice.find("num_workers=1") != std::string::npos, loader) << input->advice;
+  }
+}
+
+TEST(Traces, OfAProgramWithoutASignOfPythonNothingIsSaidOfPython) {
+  for (const bool python : {true, false}) {
+    Profile profile{.device = {}, .thread = {}, .kernels = 1, .length = 3'000};
+    for (Nanos at = 0; at < 3'000; at += 1'000) {
+      profile.device.push_back({at, {"kernel"}});
+      profile.device.push_back({at + 300, {}});
+      profile.thread.push_back({at, {"cudaLaunchKernel"}});
+      profile.thread.push_back({at + 5, {}});
+    }
+    Recording recording = profile.build();
+    if (!python) recording.meta.extra["python"] = "no sign of it";
+    const Explanation e = explain(recording);
+    ASSERT_FALSE(e.findings.empty());
+    EXPECT_EQ(e.findings[0].advice.find("Python") != std::string::npos, python) << e.findings[0].advice;
+    EXPECT_EQ(e.findings[0].advice.find("NVTX ranges") != std::string::npos, !python);
+    EXPECT_EQ(names(e.findings[0], Cause::kInputTooFewWorkers), python);
+  }
+}
+
 TEST(Traces, GpusThatTakeTurnsAreToldBeforeTheSynchronisation) {
   Profile profile{.device = {}, .thread = {}, .second_device = {{0, {}}}, .kernels = 1, .length = 300};
   for (Nanos at = 0; at < 300; at += 100) {

@@ -88,7 +88,7 @@ GpuWork copy_of(std::string_view name) {
   if (name.find("HtoD") != std::string_view::npos)
     return pageable ? GpuWork::kPageableToDevice : GpuWork::kCopyToDevice;
   if (name.find("DtoH") != std::string_view::npos) return pageable ? GpuWork::kPageableToHost : GpuWork::kCopyToHost;
-  return GpuWork::kCopyOnDevice;
+  return name.find("PtoP") != std::string_view::npos ? GpuWork::kCopyToPeer : GpuWork::kCopyOnDevice;
 }
 
 std::optional<GpuWork> work_of(std::string_view category, std::string_view name) {

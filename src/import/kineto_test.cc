@@ -98,9 +98,10 @@ TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
   const auto copy = [](std::string_view at, std::string_view name) {
     return event("gpu_memcpy", name, at, "1", R"("device":0,"stream":7)", 0, 7);
   };
-  const auto r = read(trace({kernel("0", "1"), copy("2", "Memcpy HtoD (Pageable -> Device)"),
-                             copy("4", "Memcpy HtoD (Pinned -> Device)"), copy("6", "Memcpy DtoH (Device -> Pageable)"),
-                             copy("8", "Memcpy DtoD (Device -> Device)")}));
+  const auto r =
+      read(trace({kernel("0", "1"), copy("2", "Memcpy HtoD (Pageable -> Device)"),
+                  copy("4", "Memcpy HtoD (Pinned -> Device)"), copy("6", "Memcpy DtoH (Device -> Pageable)"),
+                  copy("8", "Memcpy DtoD (Device -> Device)"), copy("10", "Memcpy PtoP (Device -> Device)")}));
   ASSERT_TRUE(r);
   EXPECT_EQ(busy(*r), 1'000);
   std::vector<GpuWork> seen;
@@ -108,7 +109,7 @@ TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
     for (const GpuWorkInfo& work : kGpuWorks)
       if (stretch.has(work.id)) seen.push_back(work.id);
   EXPECT_EQ(seen, (std::vector{GpuWork::kKernel, GpuWork::kPageableToDevice, GpuWork::kCopyToDevice,
-                               GpuWork::kPageableToHost, GpuWork::kCopyOnDevice}));
+                               GpuWork::kPageableToHost, GpuWork::kCopyOnDevice, GpuWork::kCopyToPeer}));
 }
 
 TEST(Kineto, ATextThatIsOneValueIsNoTrace) {

@@ -44,6 +44,13 @@ TraceBuilder::Correlation correlation_of(std::int64_t global, std::int64_t numbe
              : static_cast<std::uint64_t>(pid_of(global)) << 32 | (static_cast<std::uint64_t>(number) & 0xffff'ffff);
 }
 
+bool is_of_python(std::string_view name) {
+  constexpr std::array<std::string_view, 14> kSigns{
+      "python",     "Python", ".py", "at::",    "aten::", "torch", "Torch",
+      "tensorflow", "xla",    "jax", "triton_", "cupy",   "numba", "autograd"};
+  return std::any_of(kSigns.begin(), kSigns.end(), [&](auto sign) { return name.find(sign) != name.npos; });
+}
+
 class NsysReader {
  public:
   NsysReader(const std::string& name, Database& database)
@@ -58,6 +65,7 @@ class NsysReader {
     HR_TRYV(copies());
     HR_TRYV(calls());
     HR_TRYV(ranges());
+    if (!of_python()) builder_.extra()["python"] = "no sign of it";
     HR_TRY(const Nanos zero, session_start());
     return builder_.finish(zero, "nvtx");
   }
@@ -115,6 +123,12 @@ class NsysReader {
     return {};
   }
 
+  // Whether a name is one of Python or of a framework that it drives: of a program, a library, a kernel or a range.
+  [[nodiscard]] bool of_python() const {
+    return framework_ ||
+           std::any_of(names_.begin(), names_.end(), [](const auto& one) { return is_of_python(one.second); });
+  }
+
   Result<void> facts();
   Result<void> names();
   Result<void> kernels();
@@ -130,6 +144,7 @@ class NsysReader {
   std::set<std::string, std::less<>> columns_;
   std::unordered_map<std::int64_t, std::string> names_;  // of StringIds
   bool names_left_out_ = false;
+  bool framework_ = false;  // a range has a name of Python or of a framework of it
   std::int64_t read_ = 0;
 };
 
@@ -223,17 +238,20 @@ Result<void> NsysReader::copies() {
     if (known) pageable = kind.integer(0);
   }
   HR_TRYV(each(kCopies,
-               fmt::format("t.deviceId, {}, {}, {}, {}, {}", column(kCopies, "correlationId", "0"),
+               fmt::format("t.deviceId, {}, {}, {}, {}, {}, {}, {}", column(kCopies, "correlationId", "0"),
                            column(kCopies, "globalPid", "0"), column(kCopies, "copyKind", "0"),
-                           column(kCopies, "srcKind", "-2"), column(kCopies, "dstKind", "-2")),
+                           column(kCopies, "srcKind", "-2"), column(kCopies, "dstKind", "-2"),
+                           column(kCopies, "srcDeviceId", "-1"), column(kCopies, "dstDeviceId", "-1")),
                [&](Statement& row, Nanos begin, Nanos end) {
                  if (!good_device(row.integer(2), kCopies)) return;
-                 constexpr std::int64_t kToDevice = 1, kToHost = 2;  // CUpti_ActivityMemcpyKind
+                 constexpr std::int64_t kToDevice = 1, kToHost = 2, kToPeer = 10;  // CUpti_ActivityMemcpyKind
                  GpuWork what = GpuWork::kCopyOnDevice;
                  if (row.integer(5) == kToDevice)
                    what = row.integer(6) == pageable ? GpuWork::kPageableToDevice : GpuWork::kCopyToDevice;
                  if (row.integer(5) == kToHost)
                    what = row.integer(7) == pageable ? GpuWork::kPageableToHost : GpuWork::kCopyToHost;
+                 const bool between = row.integer(5) == kToPeer || row.integer(8) != row.integer(9);
+                 if (between && what == GpuWork::kCopyOnDevice) what = GpuWork::kCopyToPeer;
                  builder_.work(static_cast<int>(row.integer(2)), what, begin, end,
                                correlation_of(row.integer(4), row.integer(3)));
                }));
@@ -274,8 +292,10 @@ Result<void> NsysReader::ranges() {
   HR_TRYV(each(
       kRanges, fmt::format("t.globalTid, {}", name_columns),
       [&](Statement& row, Nanos begin, Nanos end) {
-        if (const auto name = name_in(row, 3); !name.empty())
-          builder_.annotation(thread_of(row.integer(2)), name, begin, end);
+        const auto name = name_in(row, 3);
+        if (name.empty()) return;
+        framework_ |= is_of_python(name);
+        builder_.annotation(thread_of(row.integer(2)), name, begin, end);
       },
       typed ? fmt::format("{} NOT NULL", kOfRanges) : std::string()));
   if (!typed || !has("NVTX_EVENTS.end")) return {};

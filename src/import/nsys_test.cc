@@ -112,6 +112,34 @@ TEST(Nsys, ARangeThatGoesOnAfterAnotherWithinItIsCountedOnce) {
         << i;
 }
 
+TEST(Nsys, CopiesBetweenGpusAreNoneWithinOne) {
+  auto database = Database::open(":memory:", Access::kReadWrite);
+  ASSERT_TRUE(database);
+  ASSERT_TRUE(database->execute(
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, copyKind INT, srcDeviceId INT, "
+      "dstDeviceId INT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (10, 20, 0, 10, 0, 1), (30, 40, 0, 8, 0, 0), (50, 60, 0, 8, 1, "
+      "0), "
+      "(70, 80, 0, 1, NULL, 0);"));
+  const auto r = read_nsys("report.sqlite", *database);
+  ASSERT_TRUE(r) << r.error().what;
+  std::vector<GpuWork> seen;
+  for (const WorkStretch& stretch : work_stretches(*r, r->all(SourceKind::kGpu).front()))
+    for (const GpuWorkInfo& work : kGpuWorks)
+      if (stretch.has(work.id)) seen.push_back(work.id);
+  EXPECT_EQ(seen,
+            (std::vector{GpuWork::kCopyToPeer, GpuWork::kCopyOnDevice, GpuWork::kCopyToPeer, GpuWork::kCopyToDevice}));
+}
+
+TEST(Nsys, WhetherAnythingIsOfPythonIsSaid) {
+  for (const auto& [name, python] :
+       {std::pair{"stencil", false}, {"/usr/bin/python3.11", true}, {"at::native::add", true}}) {
+    Database database = nsys_database();
+    ASSERT_TRUE(database.execute(fmt::format("INSERT INTO StringIds VALUES (999, '{}')", name).c_str()));
+    EXPECT_EQ(read_nsys("report.sqlite", database)->meta.extra.contains("python"), !python) << name;
+  }
+}
+
 TEST(Nsys, CallsThatWereNotTracedAreSaid) {
   Database database = nsys_database();
   EXPECT_FALSE(read_nsys("report.sqlite", database)->meta.extra.contains("calls"));

@@ -729,11 +729,25 @@ constexpr std::array kCauses{
         .accounts = {Account::kNoTask},
         .overturn = "a process list of the driver that names them",
     },
+    CauseInfo{
+        .cause = Cause::kDeviceCopies,
+        .id = "device_copies",
+        .number = "",
+        .words = "copies within the memory of the GPU",
+        .observe = "Nsight Systems, or a Kineto trace (the operators around the copies)",
+        .needs = "C",
+        .beyond = "",
+        .signature = "copies from the GPU's memory to itself while no kernel runs, in a profiler's trace",
+        .look_alikes = "copies from the host or another GPU: the trace names the direction; copies of a kernel "
+                       "(contiguous() of another layout): they count as computing",
+        .accounts = {Account::kTransfer},
+        .overturn = "a trace of other steps without these copies",
+    },
 };
 static_assert([] {
   for (std::size_t i = 0; i < kCauses.size(); ++i)
     if (kCauses[i].cause != static_cast<Cause>(i)) return false;
-  return kCauses.size() == static_cast<std::size_t>(Cause::kStepsWithoutGpu) + 1;
+  return kCauses.size() == static_cast<std::size_t>(Cause::kDeviceCopies) + 1;
 }());
 }  // namespace
 

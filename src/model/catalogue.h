@@ -68,6 +68,7 @@ enum class Cause : std::uint8_t {
   kUtilisationNotReported,
   kProcessStopped,
   kStepsWithoutGpu,
+  kDeviceCopies,
 };
 
 // Accounts of the ledger.

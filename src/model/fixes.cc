@@ -231,6 +231,11 @@ constexpr std::array kFixes{
         "a job without a GPU for what comes first (sbatch --dependency=afterok:JOBID for this one); in the script, "
         "STEP & beside a step that does not need its result, and wait",
         "time without a process on the GPU; the same results", "the steps one after the other"},
+    Fix{Cause::kDeviceCopies, "fewer_device_copies", "Copy less within the GPU", kRemoves, kModerate,
+        "what was a copy may now be a view that others change: compare the loss at equal steps", kLines,
+        "one memory format and one buffer from end to end: contiguous(), clone() and cat() once and not in each step, "
+        "in-place or out= where autograd allows it",
+        "time per step; copies in a trace", "the copies as they were"},
 };
 static_assert(std::is_sorted(kFixes.begin(), kFixes.end(),
                              [](const Fix& x, const Fix& y) { return x.cause < y.cause; }));

@@ -18,6 +18,7 @@ enum class GpuWork : std::uint8_t {
   kCopyToHost,
   kPageableToHost,
   kCopyOnDevice,
+  kCopyToPeer,
   kMemset,
   kQueued,
 };
@@ -38,6 +39,7 @@ inline constexpr std::array kGpuWorks{
     GpuWorkInfo{GpuWork::kCopyToHost, "copy to the host", false, "to the host; not known to be to pageable memory"},
     GpuWorkInfo{GpuWork::kPageableToHost, "pageable copy to the host", false, "to pageable memory"},
     GpuWorkInfo{GpuWork::kCopyOnDevice, "copy between GPU memories", false, "within the device, or from another one"},
+    GpuWorkInfo{GpuWork::kCopyToPeer, "copy between GPUs", false, "to another device or from it, over NVLink or PCIe"},
     GpuWorkInfo{GpuWork::kMemset, "memset", false, "device memory is filled"},
     GpuWorkInfo{GpuWork::kQueued, "queued", false, "nothing ran, and work that the host had launched had not begun"},
 };

@@ -148,6 +148,9 @@ struct ParallelismFacts {
   std::int64_t open_max = 0;
   std::int64_t workers = 0;  // told or inferred
   bool workers_told = false;
+  // Since the study's begin, in seconds: from then on so many workers, where they became fewer; empty: they did not, or
+  // it is not clear.
+  std::vector<std::pair<double, std::int64_t>> fewer;
   std::optional<ParallelSince> since;                // absent: never, or not clear
   std::vector<std::pair<Nanos, std::int64_t>> open;  // since the study's begin: from then on so many; at most 2,000
   bool operator==(const ParallelismFacts&) const = default;

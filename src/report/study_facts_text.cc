@@ -68,14 +68,32 @@ std::string lasted_words(const StudyReport& report) {
   return parts.empty() ? "" : join(parts, ", ") + " (medians).";
 }
 
+// "2 workers", "4 workers for the first 2:10, 3 until 5:00, then 2"
+std::string workers_words(const ParallelismFacts& p) {
+  constexpr std::size_t kMostSteps = 4;
+  if (p.fewer.size() < 2) return count_of(p.workers, "worker");
+  std::string text = count_of(p.fewer.front().second, "worker");
+  if (p.fewer.size() > kMostSteps)
+    return text + fmt::format(" for the first {}, and fewer and fewer to {} after {}", duration_words(p.fewer[1].first),
+                              human_count(p.fewer.back().second), duration_words(p.fewer.back().first));
+  for (std::size_t i = 1; i < p.fewer.size(); ++i)
+    text += i == 1 ? fmt::format(" for the first {}", duration_words(p.fewer[i].first))
+                   : fmt::format(", {} until {}", human_count(p.fewer[i - 1].second), duration_words(p.fewer[i].first));
+  return text + fmt::format(", then {}", human_count(p.fewer.back().second));
+}
+
 std::string parallel_words(const StudyReport& report, Facts which) {
   const ParallelismFacts& p = report.parallelism;
   if (p.open_max == 0) return "";
-  std::string text = fmt::format("{:.1f} trials open on average ({} at most)", p.open_mean, human_count(p.open_max));
-  if (p.open_mean - p.alive_mean >= 0.05) text += fmt::format(", {:.1f} alive", p.alive_mean);
+  std::string text = fmt::format("{:.1f} trials open on average", p.alive_mean);
+  if (p.open_mean - p.alive_mean >= 0.05)
+    text += fmt::format(", {:.1f} with {}", p.open_mean, dead_trials(report) == 1 ? "the dead one" : "dead ones");
+  text += fmt::format(" ({} at most)", human_count(p.open_max));
   if (p.computing_mean) text += fmt::format(", {:.1f} past start-up", *p.computing_mean);
   if (p.any_computing) text += fmt::format(", at least one for {} of the time", human_percent(*p.any_computing));
-  text += fmt::format("; {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
+  text += p.workers_told && p.fewer.size() >= 2
+              ? fmt::format("; {}, as told; by their trials {}.", count_of(p.workers, "worker"), workers_words(p))
+              : fmt::format("; {}, {}.", workers_words(p), p.workers_told ? "as told" : "as inferred");
   if (p.since && p.since->from_first)
     text += which == Facts::kFew          ? ""
             : p.since->early >= p.workers ? fmt::format(" {} at once from the first on.", human_count(p.since->early))

@@ -78,6 +78,9 @@ Json step_json(const StepTimeFacts& step) {
 Json parallelism_json(const ParallelismFacts& p) {
   Json open = Json::array();
   for (const auto& [since_begin, count] : p.open) open.push_back({{"since_begin_ns", since_begin}, {"running", count}});
+  Json fewer = Json::array();
+  for (const auto& [since_begin, count] : p.fewer)
+    fewer.push_back({{"since_begin_seconds", number(since_begin)}, {"workers", count}});
   return {{"running_mean", number(p.open_mean)},
           {"alive_mean", number(p.alive_mean)},
           {"computing_mean", number(p.computing_mean)},
@@ -85,6 +88,7 @@ Json parallelism_json(const ParallelismFacts& p) {
           {"running_max", p.open_max},
           {"workers", p.workers},
           {"workers_told", p.workers_told},
+          {"workers_since", std::move(fewer)},
           {"parallel_since", p.since ? Json{{"trial", p.since->trial},
                                             {"since_begin_seconds", number(p.since->seconds)},
                                             {"running_max", p.since->most}}

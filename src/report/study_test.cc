@@ -159,8 +159,9 @@ TEST(StudyText, TheFactsCarryTheirMethodAndTheirRange) {
                               "(Theil-Sen regression of duration on steps)."));
   EXPECT_THAT(text,
               HasSubstr("Step 2.3 s (2.0 s to 2.6 s), longer with higher layers (explains 45 % of its variation)"));
-  EXPECT_THAT(text, HasSubstr("At once 4.9 trials open on average (5 at most), 3.9 alive, 1.3 past start-up, at least "
-                              "one for 78 % of the time; 4 workers, as inferred."));
+  EXPECT_THAT(
+      text, HasSubstr("At once 3.9 trials open on average, 4.9 with dead ones (5 at most), 1.3 past start-up, at least "
+                      "one for 78 % of the time; 4 workers, as inferred."));
   EXPECT_THAT(text, HasSubstr("batch_size >= 256 and layers >= 6: 13 of 15 trials, before the first step (trials 3, 7 "
                               "and 9)."));
 }
@@ -174,6 +175,34 @@ TEST(StudyText, WhatIfIsCalledSimulatedAndRankedWithTheEditsOfTheFirstThree) {
   EXPECT_THAT(text, HasSubstr("\n1. study.optimize(objective, n_trials=200)  # the edit\n2. "));
   EXPECT_THAT(text, Not(HasSubstr("4. ")));
   EXPECT_THAT(to_text(sweep(), {.width = 120}), HasSubstr("moderate: memory: 6 x 3.0 GB of 24 GB\n"));
+}
+
+TEST(StudyText, SlowerIsOneWordAndSaysThanWhat) {
+  StudyReport report = sweep();
+  report.what_if = {change("6 trials at once", 160, {1.02, 1.4, 1.9}, 0.83, 173, false)};
+  report.what_if[0].safety = Safety::kModerate;
+  report.what_if[0].why = "memory per trial is not known";
+  const std::string text = one_line(to_text(report, {.width = 160}));
+  EXPECT_THAT(text, HasSubstr("slower Slower: the best value comes later than in the study as it is."));
+  EXPECT_THAT(text, Not(HasSubstr("slower: memory")));
+  EXPECT_THAT(what_if_details(report, report.what_if[0]),
+              HasSubstr("slower to the best value than the study as it is; moderate: memory per trial is not known"));
+}
+
+TEST(StudyText, TrialsPerHourSayHowManyOfThemFail) {
+  StudyReport report = sweep();
+  EXPECT_THAT(to_text(report, {.width = 200}), Not(HasSubstr("trials/h counts")));
+  report.as_it_is->states[static_cast<std::size_t>(TrialState::kFail)] = 173;
+  EXPECT_THAT(
+      one_line(to_text(report, {.width = 200})),
+      HasSubstr("trials/h counts all that end: of the study as it is 50 % of them failed, and 72 per hour did not."));
+}
+
+TEST(StudyText, WorkersThatBecameFewerAreToldWithTheTime) {
+  StudyReport report = sweep();
+  report.parallelism.fewer = {{0, 4}, {130, 3}, {300, 2}};
+  EXPECT_THAT(one_line(to_text(report, {.width = 200})),
+              HasSubstr("; 4 workers for the first 2:10, 3 until 5:00, then 2, as inferred."));
 }
 
 TEST(StudyText, AnEditThatBeginsWithAnotherIsToldInFewWords) {

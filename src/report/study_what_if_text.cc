@@ -172,6 +172,19 @@ std::string edits(const StudyReport& report, const TextOptions& options, std::si
   return text.empty() ? text : text + "\n";
 }
 
+// Where many trials fail, what trials per hour count.
+std::string rate_counts_failed(const StudyReport& report) {
+  constexpr double kMany = 0.1;
+  if (!report.as_it_is) return "";
+  const auto count = [&](TrialState state) { return report.as_it_is->states[static_cast<std::size_t>(state)]; };
+  const double failed = count(TrialState::kFail),
+               all = failed + count(TrialState::kComplete) + count(TrialState::kPruned);
+  if (!(all > 0) || failed < kMany * all) return "";
+  return fmt::format("trials/h counts all that end: of the study as it is {} of them failed, and {} per hour did not.",
+                     human_percent(failed / all),
+                     per_hour(report.as_it_is->trials_per_hour.value * (1 - failed / all)));
+}
+
 std::string counts(const std::array<double, kTrialStates>& states) {
   std::vector<std::string> parts;
   constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
@@ -206,14 +219,14 @@ std::string_view busy_of(const StudyReport& report) {
 }
 
 std::string risk_words(const WhatIf& row) {
-  std::string text(info(row.safety).name);
-  if (slower(row)) text = "slower";
-  if (!row.fits) text = "does not fit";
+  if (row.fits && slower(row)) return "slower";  // what_if_notes() says than what
+  const std::string text(row.fits ? info(row.safety).name : "does not fit");
   return row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
 }
 
 std::string what_if_details(const StudyReport& report, const WhatIf& row) {
   std::vector<std::string> parts;
+  if (row.fits && slower(row)) parts.emplace_back("slower to the best value than the study as it is");
   parts.push_back(fmt::format("{}{}; {} trials/h", info(row.safety).name, row.why.empty() ? "" : ": " + row.why,
                               range_words(StudyFigure::kTrialsPerHour, row.trials_per_hour)));
   parts.push_back(report.utilisation_of_gpu
@@ -237,6 +250,9 @@ std::string what_if_notes(const StudyReport& report, const std::vector<const Wha
     sentences.emplace_back(report.utilisation_of_gpu
                                ? "Pruning less fills the GPU with trials that lose: busier, and slower."
                                : "Pruning less fills the time with trials that lose: busier, and slower.");
+  else if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return row->fits && slower(*row); }))
+    sentences.emplace_back("Slower: the best value comes later than in the study as it is.");
+  if (const std::string failed = rate_counts_failed(report); !failed.empty()) sentences.push_back(failed);
   if (!report.utilisation_of_gpu)
     sentences.emplace_back(
         report.startup.inside_seconds

@@ -122,14 +122,22 @@ void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<C
                     .trials = listed(group.trials)}});
 }
 
-// Beside those that are told to be dead.
+// How many workers there were then, by what is known of those that left.
+std::int64_t workers_at(const ParallelismFacts& parallelism, double since_begin) {
+  std::int64_t there = parallelism.workers;
+  for (const auto& [from, count] : parallelism.fewer)
+    if (from <= since_begin) there = std::max(parallelism.workers, count);
+  return there;
+}
+
+// Beside those that are told to be dead, and workers that have left since.
 void add_too_many_open(const Study& study, const Timeline& timeline, const ParallelismFacts& parallelism,
                        std::vector<CostedAnomaly>& found) {
   const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
   Nanos held = 0, first = 0;
   std::int64_t most = 0;
   for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
-    if (curve[i].second <= parallelism.workers) continue;
+    if (curve[i].second <= workers_at(parallelism, seconds(curve[i].first - timeline.begin))) continue;
     if (held == 0) first = curve[i].first;
     held += curve[i + 1].first - curve[i].first;
     most = std::max(most, curve[i].second);
@@ -140,8 +148,9 @@ void add_too_many_open(const Study& study, const Timeline& timeline, const Paral
                                   ? fmt::format("{} {} told", count_of(parallelism.workers, "worker"),
                                                 parallelism.workers == 1 ? "was" : "were")
                                   : fmt::format("mostly it is {}", parallelism.workers);
-  const bool running = std::any_of(study.trials.begin(), study.trials.end(),
-                                   [](const Trial& trial) { return trial.state == TrialState::kRunning; });
+  bool running = false;  // whether one is open that is not told to be dead
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    running |= study.trials[i].state == TrialState::kRunning && timeline.spans[i].dead == DeadBy::kNone;
   found.push_back({seconds(held),
                    {.kind = "more_open_than_workers",
                     .text = fmt::format("up to {} trials are open at once, and {}: for {} in all, from {} on by the "
@@ -177,12 +186,29 @@ void add_slow(const Study& study, const Timeline& timeline, const StepModel& mod
         .trials = listed(trials)}});
 }
 
+// Why trials have the parameters of earlier ones, and what to do.
+std::string after_repeats(const Timeline& timeline, const std::vector<RepeatedTrial>& repeated) {
+  bool beside = false;  // one began while the one that it repeats was open
+  for (const RepeatedTrial& one : repeated) {
+    const TrialSpan &span = timeline.spans[one.trial], &first = timeline.spans[one.of];
+    beside |= span.timed && first.timed && span.begin < first.alive_until;
+  }
+  if (in_the_same_order(repeated))
+    return beside ? "they come in the order of those: samplers of several workers were given the same seed; give each "
+                    "another, or none"
+                  : "they come in the order of those: the sampler of a later session was given the seed of an earlier "
+                    "one; give each session another, or none";
+  const std::string known = "return the known value where study.get_trials() has the same parameters";
+  return beside ? known + "; constant_liar=True keeps parallel trials apart" : known;
+}
+
 // Those whose value is known from an earlier trial, or those of parameters that had only failed.
 void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTime& time, bool after_failures,
                     std::vector<CostedAnomaly>& found) {
   Group group;
-  for (const auto& [i, failed_before] : repeated_trials(study)) {
-    if (failed_before != after_failures) continue;
+  std::vector<RepeatedTrial> repeated = repeated_trials(study);
+  std::erase_if(repeated, [&](const RepeatedTrial& one) { return one.after_failures != after_failures; });
+  for (const auto& [i, of, failed_before] : repeated) {
     group.trials.push_back(study.trials[i].number);
     if (timeline.spans[i].timed)
       group.worker_seconds += seconds(timeline.spans[i].alive_until - timeline.spans[i].begin);
@@ -200,8 +226,7 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
             human_duration(to_nanos(group.worker_seconds)), share),
         .next = after_failures ? "mend what failed, or raise optuna.TrialPruned for parameters that study.get_trials() "
                                  "has as failed"
-                               : "return the known value where study.get_trials() has the same parameters; "
-                                 "constant_liar=True keeps parallel trials apart",
+                               : after_repeats(timeline, repeated),
         .trials = listed(group.trials)}});
 }
 

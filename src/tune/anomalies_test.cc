@@ -181,6 +181,28 @@ TEST(Anomalies, RepeatsAreCountedButNotWhatSomebodyAskedFor) {
   EXPECT_NE(found->text.find("15.0 s of worker time, 30 %"), std::string::npos) << found->text;
 }
 
+TEST(Anomalies, RepeatsInTheOrderOfTheFirstSessionAreOfTheSameSeed) {
+  const auto next_of = [](bool beside, bool in_order, bool in_turns = false) {
+    StudyBuilder builder;
+    const auto lr = builder.number("lr");
+    for (int i = 0; i < 40; ++i) {
+      const double begin = beside ? 5.0 * i : 10.0 * i + (i >= 20 ? 50'000 : 0);
+      const int drawn = beside ? i / 2 : in_order ? i % 20 ^ (in_turns && i >= 20 ? 1 : 0) : i < 20 ? i : 7 * i % 20;
+      builder.add(TrialState::kComplete, begin, begin + 9, 0, {{lr, 0.01 * (drawn + 1)}});
+    }
+    const StudyReport report = study_facts(builder.study, {});
+    return anomaly(report, "duplicates")->next;
+  };
+  EXPECT_EQ(
+      next_of(false, true),
+      "they come in the order of those: the sampler of a later session was given the seed of an earlier one; give "
+      "each session another, or none");
+  EXPECT_EQ(next_of(false, true, true), next_of(false, true)) << "two workers need not ask in the same turns";
+  EXPECT_NE(next_of(true, true).find("samplers of several workers were given the same seed"), std::string::npos);
+  EXPECT_EQ(next_of(false, false), "return the known value where study.get_trials() has the same parameters")
+      << "none ran beside another";
+}
+
 TEST(Anomalies, OfParametersThatAlwaysFailedNoValueIsKnown) {
   for (const TrialState first : {TrialState::kFail, TrialState::kComplete}) {
     StudyBuilder builder;

@@ -16,23 +16,6 @@ namespace headroom::tune {
 
 namespace {
 
-// A sampler that leaves failed trials out goes on trying such regions.
-void add_failing_regions(const StudyReport& report, std::vector<CostedAnomaly>& found) {
-  constexpr double kNearlyAll = 0.8, kWorthIt = 0.02;  // of its trials, of worker time
-  for (const FailureGroup& group : report.failures) {
-    if (!group.region || static_cast<double>(group.failed) < kNearlyAll * static_cast<double>(group.of)) continue;
-    const double share = report.worker_time.total > 0 ? group.worker_seconds / report.worker_time.total : 0;
-    if (share < kWorthIt) continue;
-    found.push_back({group.worker_seconds,
-                     {.kind = "failing_region",
-                      .text = fmt::format("{} of {} with {} failed: {} of worker time", group.failed,
-                                          count_of(group.of, "trial"), group.where, human_percent(share)),
-                      .next = "leave that region out of the search space, or raise optuna.TrialPruned there before "
-                              "anything is loaded: TPE learns from pruned trials, not from failed ones",
-                      .trials = group.trials}});
-  }
-}
-
 // The failed trials from the first that the group lists to the last, by their positions in the study.
 std::vector<std::size_t> failed_between(const Study& study, const FailureGroup& group) {
   std::vector<std::size_t> failed;
@@ -63,21 +46,6 @@ std::string when(const std::vector<std::size_t>& trials, bool to_end, const Time
                      to_end ? "on" : "to " + moment(to, timeline));
 }
 
-// Whatever they try: what they run on changed then.
-void add_failing_since(const Study& study, const Timeline& timeline, const StudyReport& report,
-                       std::vector<CostedAnomaly>& found) {
-  const FailureGroup* group = failing_since(report.failures);
-  if (!group) return;
-  found.push_back({group->worker_seconds,
-                   {.kind = "failing_since",
-                    .text = fmt::format("{} of {} {} failed, whatever the parameters{}", group->failed,
-                                        count_of(group->of, "trial"), group->where,
-                                        when(failed_between(study, *group), true, timeline)),
-                    .next = "look at what changed then: free memory of the GPU and the host, the disk, another user, "
-                            "the code; the logs of the first of them say most",
-                    .trials = group->trials}});
-}
-
 // True if all of these trials have the value, and so few others that chance does not give it.
 template <class Has>
 bool shared(const Study& study, const std::vector<std::size_t>& trials, const Has& has) {
@@ -89,20 +57,112 @@ bool shared(const Study& study, const std::vector<std::size_t>& trials, const Ha
   return others > 0 && std::pow((with - count) / others, count) <= kChance;
 }
 
-// The worker or the value of a parameter that all of them have; "": none.
+// A column by the study's trials; NaN where a trial has none.
+std::vector<double> values_of(const Study& study, const ParameterColumn& column) {
+  std::vector<double> values(study.trials.size(), std::numeric_limits<double>::quiet_NaN());
+  for (const auto& [trial, value] : column.values) values[trial] = value;
+  return values;
+}
+
+std::string value_words(const ParameterColumn& column, double value) {
+  return fmt::format("{} = {}", column.name,
+                     column.number ? fmt::format("{}", value) : column.words[static_cast<std::size_t>(value)]);
+}
+
+// "lr = 0.1, depth = 12": all parameters of these trials, where each has them all so and hardly another has; else "".
+std::string same_parameters(const Study& study, const std::vector<std::size_t>& trials) {
+  constexpr std::size_t kShown = 4;
+  if (trials.size() < 2) return "";
+  std::vector<bool> has_all(study.trials.size(), true);
+  std::vector<std::string> words;
+  bool any_number = false;  // of words one parameter has few: trials share it by chance
+  for (const ParameterColumn& column : parameter_columns(study)) {
+    const std::vector<double> values = values_of(study, column);
+    const double value = values[trials.front()];
+    any_number |= column.number;
+    const bool none = std::isnan(value);
+    if (!none) words.push_back(value_words(column, value));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (none ? !std::isnan(values[i]) : values[i] != value) has_all[i] = false;
+  }
+  if (words.empty() || (words.size() == 1 && !any_number) ||
+      !shared(study, trials, [&](std::size_t i) { return has_all[i]; }))
+    return "";
+  const std::size_t more = words.size() > kShown ? words.size() - kShown : 0;
+  words.resize(words.size() - more);
+  return fmt::format("{}{}", fmt::join(words, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+// Of trials that have all parameters the same: that, and what asks for these again and again.
+std::string same_again(const Study& study, const std::vector<std::size_t>& trials, const std::string& parameters) {
+  const auto all = [&](const auto& is_so) {
+    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), is_so)) + 1 >= trials.size();
+  };
+  const bool enqueued = all([&](std::size_t i) { return study.trials[i].enqueued; });
+  const bool retried = all([&](std::size_t i) { return study.trials[i].retry_of.has_value(); });
+  return fmt::format(
+      "all of them have the same parameters ({}), and hardly another has; {}", parameters,
+      retried
+          ? "each is a retry of the one before: set max_retry of RetryFailedTrialCallback lower, and see in the log "
+            "of the first why it failed"
+      : enqueued
+          ? "enqueue_trial() asked for each: see in the log of the first why it failed before it is asked for again"
+          : "what repeats them (enqueue_trial(), a retry, a sampler with a fixed seed) asks in vain: see in the "
+            "log of the first why it failed");
+}
+
+// The worker or the parameters that all of them have; "": none.
 std::string shared_by(const Study& study, const std::vector<std::size_t>& trials) {
   const auto worker = study.trials[trials.front()].worker;
   if (worker && shared(study, trials, [&](std::size_t i) { return study.trials[i].worker == worker; }))
     return "worker " + study.workers[*worker];
+  std::vector<std::string> words;
   for (const ParameterColumn& column : parameter_columns(study)) {
-    std::vector<double> values(study.trials.size(), std::numeric_limits<double>::quiet_NaN());
-    for (const auto& [trial, value] : column.values) values[trial] = value;
+    const std::vector<double> values = values_of(study, column);
     const double value = values[trials.front()];
-    if (std::isnan(value) || !shared(study, trials, [&](std::size_t i) { return values[i] == value; })) continue;
-    return fmt::format("{} = {}", column.name,
-                       column.number ? fmt::format("{}", value) : column.words[static_cast<std::size_t>(value)]);
+    if (!std::isnan(value) && shared(study, trials, [&](std::size_t i) { return values[i] == value; }))
+      words.push_back(value_words(column, value));
   }
-  return "";
+  return fmt::format("{}", fmt::join(words, " and "));
+}
+
+// A sampler that leaves failed trials out goes on trying such regions.
+void add_failing_regions(const Study& study, const StudyReport& report, std::vector<CostedAnomaly>& found) {
+  constexpr double kNearlyAll = 0.8, kWorthIt = 0.02;  // of its trials, of worker time
+  for (const FailureGroup& group : report.failures) {
+    if (!group.region || static_cast<double>(group.failed) < kNearlyAll * static_cast<double>(group.of)) continue;
+    const double share = report.worker_time.total > 0 ? group.worker_seconds / report.worker_time.total : 0;
+    if (share < kWorthIt) continue;
+    const std::vector<std::size_t> failed = failed_between(study, group);
+    const std::string same = same_parameters(study, failed);
+    found.push_back(
+        {group.worker_seconds,
+         {.kind = "failing_region",
+          .text = fmt::format("{} of {} with {} failed: {} of worker time", group.failed, count_of(group.of, "trial"),
+                              group.where, human_percent(share)),
+          .next = !same.empty() ? same_again(study, failed, same)
+                                : "leave that region out of the search space, or raise optuna.TrialPruned there before "
+                                  "anything is loaded: TPE learns from pruned trials, not from failed ones",
+          .trials = group.trials}});
+  }
+}
+
+// Whatever they try: what they run on changed then.
+void add_failing_since(const Study& study, const Timeline& timeline, const StudyReport& report,
+                       std::vector<CostedAnomaly>& found) {
+  const FailureGroup* group = failing_since(report.failures);
+  if (!group) return;
+  const std::vector<std::size_t> failed = failed_between(study, *group);
+  const std::string same = same_parameters(study, failed);
+  found.push_back(
+      {group->worker_seconds,
+       {.kind = "failing_since",
+        .text = fmt::format("{} of {} {} failed{}{}", group->failed, count_of(group->of, "trial"), group->where,
+                            same.empty() ? ", whatever the parameters" : "", when(failed, true, timeline)),
+        .next = !same.empty() ? same_again(study, failed, same)
+                              : "look at what changed then: free memory of the GPU and the host, the disk, another "
+                                "user, the code; the logs of the first of them say most",
+        .trials = group->trials}});
 }
 
 // Others succeeded before or after them.
@@ -111,14 +171,15 @@ void add_failing_for_a_time(const Study& study, const Timeline& timeline, const 
   const FailureGroup* group = failing_for_a_time(report.failures);
   if (!group) return;
   const std::vector<std::size_t> failed = failed_between(study, *group);
-  const std::string all_have = shared_by(study, failed);
+  const std::string same = same_parameters(study, failed), all_have = shared_by(study, failed);
   found.push_back(
       {group->worker_seconds,
        {.kind = "failing_for_a_time",
         .text = fmt::format("{} of {} {} failed{}", group->failed, count_of(group->of, "trial"), group->where,
                             when(failed, false, timeline)),
         .next =
-            all_have.empty()
+            !same.empty() ? same_again(study, failed, same)
+            : all_have.empty()
                 ? "no parameter and no worker alone sets them apart: perhaps something else failed then, such as the "
                   "disk, memory, another user's job or a driver; look at the logs of that time"
                 : fmt::format("all of them have {}, which hardly another has; look at the logs of that time", all_have),
@@ -145,7 +206,7 @@ void add_failing_worker(const Study& study, const StudyReport& report, std::vect
 
 void add_failures(const Study& study, const Timeline& timeline, const StudyReport& report,
                   std::vector<CostedAnomaly>& found) {
-  add_failing_regions(report, found);
+  add_failing_regions(study, report, found);
   add_failing_since(study, timeline, report, found);
   add_failing_for_a_time(study, timeline, report, found);
   add_failing_worker(study, report, found);

@@ -125,6 +125,35 @@ TEST(Failures, ThatLieTogetherInTimeSayWhenAndWhatTheyShare) {
   EXPECT_NE(found->text.find("from 2026-11-19 07:56:40 to 2026-11-20 21:26:40 by"), std::string::npos) << found->text;
 }
 
+TEST(Failures, OfOneSetOfParametersSayAllOfThemAndWhatAsksForThem) {
+  enum class By { kEnqueued, kRetry, kUnknown };
+  for (const By by : {By::kEnqueued, By::kRetry, By::kUnknown}) {
+    for (const bool at_the_end : {false, true}) {
+      StudyBuilder builder;
+      const auto lr = builder.number("lr"), depth = builder.number("depth", ParameterKind::kInt);
+      for (int i = 0; i < 30; ++i) {
+        const bool fails = at_the_end ? i >= 24 : i < 6;
+        Trial& trial =
+            builder.add(fails ? TrialState::kFail : TrialState::kComplete, i * 10, i * 10 + 9, 0,
+                        {{lr, fails ? 0.1 : 0.013 + 0.02 * (7 * i % 25)}, {depth, fails || i % 3 == 0 ? 12.0 : 8.0}});
+        if (fails && by == By::kEnqueued) trial.enqueued = true;
+        if (fails && by == By::kRetry && trial.number % 24 > 0) trial.retry_of = trial.number - 1;
+      }
+      const StudyReport report = study_facts(builder.study, {});
+      const StudyAnomaly* found = testing::anomaly(report, at_the_end ? "failing_since" : "failing_for_a_time");
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->next.find("all of them have the same parameters (lr = 0.1, depth = 12), and hardly another has"),
+                0U)
+          << found->next;
+      EXPECT_EQ(found->text.find("whatever the parameters"), std::string::npos) << found->text;
+      const char* who = by == By::kEnqueued ? "enqueue_trial() asked for each"
+                        : by == By::kRetry  ? "max_retry"
+                                            : "what repeats them";
+      EXPECT_NE(found->next.find(who), std::string::npos) << found->next;
+    }
+  }
+}
+
 TEST(Failures, OfOneWorkerAreThatWorkers) {
   StudyBuilder builder;
   const auto lr = builder.number("lr");

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <tuple>
 
 #include "tune/study_testing.h"
 
@@ -198,6 +200,51 @@ TEST(StudyFacts, WorkersOfAJournalAreItsOwn) {
     builder.add(TrialState::kComplete, i * 10, i * 10 + 9).worker = static_cast<std::uint32_t>(i % 2);
   const StudyReport report = study_facts(builder.study, {});
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(report.bars[i].lane, static_cast<std::int64_t>(i % 2));
+}
+
+// Workers of 60 s a trial, of which each ends after so many seconds; the storage knows none.
+Study with_leavers(const std::vector<double>& until, bool dies, double between = 1) {
+  StudyBuilder builder;
+  std::vector<std::tuple<double, double, TrialState>> trials;
+  for (std::size_t worker = 0; worker < until.size(); ++worker) {
+    double at = 0.2 * static_cast<double>(worker);
+    for (int k = 0; at < until[worker]; ++k) {
+      const double length = 50 + (37 * k + 11 * static_cast<int>(worker)) % 21;
+      trials.emplace_back(at, at + length, TrialState::kComplete);
+      at += length + between;
+    }
+    if (dies && until[worker] < 1'500) trials.emplace_back(at, -1, TrialState::kRunning);
+  }
+  std::sort(trials.begin(), trials.end());
+  for (const auto& [begin, end, state] : trials) builder.add(state, begin, end);
+  return std::move(builder.study);
+}
+
+TEST(StudyFacts, WorkersThatDieOrLeaveLeaveTheOthersTheirOwnGaps) {
+  for (const bool dies : {false, true}) {
+    for (const std::vector<double>& until :
+         {std::vector<double>{1'500, 240}, {1'500, 700}, {1'500, 1'500, 180}, {1'500, 1'500, 100, 300}}) {
+      const StudyReport report = study_facts(with_leavers(until, dies), {.now = at(50'000)});
+      ASSERT_TRUE(report.startup.between_seconds);
+      EXPECT_NEAR(report.startup.between_seconds->value, 1, 0.2) << until.size() << dies;
+      ASSERT_GE(report.parallelism.fewer.size(), 2U) << until.size() << dies;
+      EXPECT_EQ(report.parallelism.fewer.front().second, static_cast<std::int64_t>(until.size()));
+      EXPECT_EQ(report.parallelism.fewer.back().second, std::count(until.begin(), until.end(), 1'500));
+      EXPECT_NEAR(report.parallelism.fewer[1].first, *std::min_element(until.begin(), until.end()), 71);
+      EXPECT_FALSE(anomaly(report, "more_open_than_workers")) << until.size() << dies;
+      EXPECT_EQ(anomaly(report, "dead_trial") != nullptr, dies);
+      expect_conserved(report);
+    }
+  }
+  EXPECT_TRUE(study_facts(with_leavers({1'500, 1'480}, false), {}).parallelism.fewer.empty()) << "it ran out";
+  for (const std::vector<double>& until :
+       {std::vector<double>{3'000, 500}, {3'000, 3'000, 900}, {3'000, 3'000, 2'000}}) {
+    const StudyReport report = study_facts(with_leavers(until, false, 20), {});
+    EXPECT_NEAR(report.startup.between_seconds->value, 20, 3) << until.size();
+    ASSERT_EQ(report.parallelism.fewer.size(), 2U) << until.size();
+    EXPECT_NEAR(report.parallelism.fewer[1].first, until.back(), 71);
+  }
+  EXPECT_TRUE(study_facts(make({}).study, {}).parallelism.fewer.empty());
 }
 
 TEST(StudyFacts, EverySecondOfAWorkerIsInOneAccount) {

@@ -85,7 +85,16 @@ void set_times(StudyModel& model, const Study& study, const StudyOptions& option
   }
 }
 
-void set_presence(StudyModel& model) {
+void set_presence(StudyModel& model, const ParallelismFacts& parallelism) {
+  if (!parallelism.workers_told && !parallelism.fewer.empty()) {
+    model.present = present(model.times, parallelism.fewer.front().second, kPause * model.between);
+    model.workers = parallelism.fewer.back().second;
+    model.assumptions.push_back(
+        fmt::format("There were {} at first and {} in the end: the calibration has it so; the study as it is and its "
+                    "changes have those that were left.",
+                    count_of(parallelism.fewer.front().second, "worker"), model.workers));
+    return;
+  }
   model.present = present(model.times, model.workers, kPause * model.between);
   if (std::all_of(model.present.begin(), model.present.end(), [&](std::int64_t n) { return n == model.workers; }))
     return;
@@ -274,7 +283,7 @@ Result<StudyModel> study_model(const Study& study, const StudyOptions& options, 
   model.workers = std::max<std::int64_t>(1, facts.parallelism.workers);
   if (facts.startup.between_seconds) model.between = std::max(0.0, facts.startup.between_seconds->value);
   model.one_process = is_one_process(model);
-  if (model.between > 0) set_presence(model);
+  if (model.between > 0) set_presence(model, facts.parallelism);
   if (!model.lengths.empty()) model.pruner = facts.pruner_settings;
   set_times_of_steps(model, options, facts);
   set_host(model, options);

@@ -225,6 +225,7 @@ std::int64_t seeds_for(const StudyModel& model, std::int64_t wanted) {
 
 Calibration calibrate(const StudyModel& model, Change now, std::int64_t seeds) {
   now.settings.present = model.present;
+  for (const std::int64_t there : model.present) now.settings.workers = std::max(now.settings.workers, there);
   std::vector<ReplayOutcome> outcomes;
   for (std::int64_t s = 0; s < seeds; ++s) {
     World world = draw_world(model, static_cast<std::uint64_t>(s));

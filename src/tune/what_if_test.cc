@@ -442,6 +442,24 @@ Study with_hang(double hang) {
   return std::move(builder.study);
 }
 
+TEST(WhatIf, AStudyThatAWorkerLeftIsReplayedWithThoseThatWereThere) {
+  for (const double until : {300.0, 1'200.0}) {  // of half an hour: for less and for more than half of it
+    testing::StudyBuilder builder;
+    std::array<double, 2> free{0, 3};
+    for (int i = 0; *std::max_element(free.begin(), free.end()) < 1'800; ++i) {
+      double& worker = free[1] < until && free[1] < free[0] ? free[1] : free[0];
+      builder.add(TrialState::kComplete, worker, worker + 50 + 37 * i % 21).values = {100.0 - i};
+      worker += 50.3 + 37 * i % 21;
+    }
+    const StudyReport report = what_if_of(builder.study, {.replays = 10});
+    EXPECT_TRUE(report.calibration.good) << until << ": " << report.calibration.why;
+    EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("There were 2 workers at first and 1 in the end")));
+    ASSERT_TRUE(report.as_it_is);
+    EXPECT_GT(report.as_it_is->trials_per_hour.value, 55) << until;
+    EXPECT_LT(report.as_it_is->trials_per_hour.value, 90) << until << ": of one worker, and of two it were 120";
+  }
+}
+
 TEST(WhatIf, AStartupThatIsNotKnownIsNotHalved) {
   testing::StudyBuilder builder;
   double t = 0;

@@ -7,7 +7,7 @@ namespace headroom::tune {
 // From which trial on several were open: from the first, beside which the second began, or after three or more that
 // were alone from begin to end; clear where, from then on, half as many more than one were on average.
 [[nodiscard]] std::optional<ParallelSince> parallel_since(const Study& study, const Timeline& timeline);
-// How many trials were open, over time; without `workers`, which it takes, and without `since`.
+// How many trials were open, over time; without `workers`, which it takes, and without `since` and `fewer`.
 [[nodiscard]] ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Told told,
                                            bool startup_known);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -52,15 +51,32 @@ Excess excess_since(const OpenCurve& curve, Nanos since, std::int64_t most, Nano
   return excess;
 }
 
-// Each trial goes to the worker that has been free for longest, but for `pause` at most: one that was free for longer
-// has stopped, and comes back only where no other is free.
-void place_by_times(const std::vector<std::size_t>& order, Nanos pause, Timeline& timeline) {
-  std::set<std::pair<Nanos, std::int64_t>> free;  // since, lane
+using FreeWorkers = std::set<std::pair<Nanos, std::int64_t>>;  // since, lane
+
+// The one that has been free for longest, but for `pause` at most: one that was free for longer has stopped, and comes
+// back only where no other is free. Without a pause the one that became free last.
+FreeWorkers::iterator free_for_longest(const FreeWorkers& free, Nanos at, Nanos pause) {
+  const auto lane = free.lower_bound({at - std::min(pause, at), 0});
+  return (lane == free.end() || lane->first > at) && lane != free.begin() ? std::prev(lane) : lane;
+}
+
+// The one that has been free for nearest to `usual`.
+FreeWorkers::iterator free_as_usual(const FreeWorkers& free, Nanos at, Nanos usual) {
+  const Nanos since = at - std::min(usual, at);
+  const auto lane = free.lower_bound({since, 0});
+  if (lane == free.begin()) return lane;
+  const auto longer = std::prev(lane);
+  return lane == free.end() || lane->first > at || since - longer->first <= lane->first - since ? longer : lane;
+}
+
+// Each trial goes to the worker that is chosen of those that are free, or to a new one.
+template <class Choose>
+void place_by_times(const std::vector<std::size_t>& order, const Choose& choose, Timeline& timeline) {
+  FreeWorkers free;
   std::int64_t lanes = 0;
   for (const std::size_t i : order) {
     TrialSpan& span = timeline.spans[i];
-    auto lane = free.lower_bound({span.begin - std::min(pause, span.begin), 0});
-    if ((lane == free.end() || lane->first > span.begin) && lane != free.begin()) lane = std::prev(lane);
+    const auto lane = choose(free, span.begin);
     if (lane != free.end() && lane->first <= span.begin) {
       span.lane = lane->second;
       free.erase(lane);
@@ -198,9 +214,52 @@ void place_lanes(const Study& study, Timeline& timeline) {
     for (const std::size_t i : order) timeline.spans[i].lane = *study.trials[i].worker;
     return;
   }
-  place_by_times(order, std::numeric_limits<Nanos>::max(), timeline);
-  const std::vector<double> all = gaps(timeline);
-  if (!all.empty()) place_by_times(order, to_nanos(kPause * quantiles(all).p50), timeline);
+  constexpr double kFarMoreAlike = 0.5;
+  const auto pause = [&](Nanos most) {
+    place_by_times(
+        order, [most](const auto& free, Nanos at) { return free_for_longest(free, at, most); }, timeline);
+    return quantiles(gaps(timeline));
+  };
+  // However many have left, no trial waits for the one that became free last.
+  const Quantiles last = pause(0);
+  if (last.count == 0) return;
+  const Nanos most = to_nanos(kPause * last.p50);
+  const Quantiles longest = pause(most);
+  const Nanos usual = to_nanos(last.p50);
+  place_by_times(
+      order, [usual](const auto& free, Nanos at) { return free_as_usual(free, at, usual); }, timeline);
+  // Where gaps are long, one that has left seems to be there: with whom it is not, they are far more alike.
+  const Quantiles alike = quantiles(gaps(timeline));
+  if (alike.p90 - alike.p10 >= kFarMoreAlike * (longest.p90 - longest.p10)) (void)pause(most);
+}
+
+OpenCurve fewer_workers(const Timeline& timeline) {
+  constexpr std::int64_t kGoOn = 3;  // trials that began since: else the study ran out
+  struct Life {
+    Nanos begin = 0, end = 0;
+  };
+  std::map<std::int64_t, Life> lives;
+  std::vector<Nanos> begins;
+  for (const TrialSpan& span : timeline.spans) {
+    if (!span.timed) continue;
+    const auto [life, is_new] = lives.try_emplace(span.lane, Life{span.begin, span.alive_until});
+    life->second.begin = std::min(life->second.begin, span.begin);
+    life->second.end = std::max(life->second.end, span.alive_until);
+    begins.push_back(span.begin);
+  }
+  std::vector<Nanos> left;
+  Nanos last_came = 0;
+  for (const auto& [lane, life] : lives) {
+    last_came = std::max(last_came, life.begin);
+    const auto since = std::count_if(begins.begin(), begins.end(), [&](Nanos begin) { return begin > life.end; });
+    if (seconds(timeline.end - life.end) > timeline.longest && since >= kGoOn) left.push_back(life.end);
+  }
+  std::sort(left.begin(), left.end());
+  if (left.empty() || left.size() == lives.size() || left.front() < last_came) return {};
+  auto there = static_cast<std::int64_t>(lives.size());
+  OpenCurve curve{{timeline.begin, there}};
+  for (const Nanos at : left) curve.emplace_back(at, --there);
+  return curve;
 }
 
 std::vector<double> gaps(const Timeline& timeline) {

@@ -35,8 +35,13 @@ inline constexpr double kPause = 10;
 // trials ended, and none beside another, runs one at a time; who asks for several and tells them later does not.
 void find_left_behind(const Study& study, Timeline& timeline);
 
-// Gives each trial a worker: the storage's, else the one that has been free for longest and is still there.
+// Gives each trial a worker: the storage's, else the one that has been free for longest and is still there; or the one
+// that has been free for nearest to as long as usual, where that makes these times far more alike.
 void place_lanes(const Study& study, Timeline& timeline);
+
+// From the study's begin on so many workers, and from the last sign of one that died or left on, so many less, as its
+// lanes have it. Empty: none left before the study ran out, or others came later.
+[[nodiscard]] OpenCurve fewer_workers(const Timeline& timeline);
 
 // Seconds from the end of a trial to the begin of the next one of its worker.
 [[nodiscard]] std::vector<double> gaps(const Timeline& timeline);
