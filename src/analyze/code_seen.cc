@@ -6,7 +6,6 @@
 
 #include "base/strings.h"
 #include "model/losses.h"
-#include "model/places.h"
 
 namespace headroom {
 
@@ -72,15 +71,9 @@ std::set<std::string> places_of(const StackView& stacks, bool (*is_so)(const sta
 }
 
 std::map<std::string, std::vector<std::pair<std::string, double>>> callers_of(const StackView& stacks) {
-  std::map<std::string, std::map<std::string, double>> looks_at;
-  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind) {
-    const stacks::StackKind& one = stacks.kinds[kind];
-    if (one.busy != stacks::Busy::kWaitsForKernels && !one.caller.empty() && stacks.count[kind] > 0)
-      looks_at[one.where][one.caller] += stacks.count[kind];
-  }
   std::map<std::string, std::vector<std::pair<std::string, double>>> callers;
-  for (const auto& [place, looks] : looks_at) {
-    if (looks.size() < 2 || function_of(place) != place) continue;
+  for (const auto& [place, looks] : stacks.callers) {
+    if (looks.size() < 2) continue;
     double all = 0;
     for (const auto& [caller, count] : looks) all += count;
     auto& shares = callers[place];

@@ -113,6 +113,8 @@ class Kinds {
       stacks::StackKind kind = read(list);
       if (kind.caller.empty()) continue;
       outside[kind.where][kind.outside] += static_cast<double>(counts[list]);
+      if (kind.busy != stacks::Busy::kWaitsForKernels)
+        view_.callers[kind.where][kind.caller] += static_cast<double>(counts[list]);
       called.emplace_back(list, std::move(kind));
     }
     const auto of_several = [&](const std::string& place) {

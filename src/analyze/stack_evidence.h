@@ -54,6 +54,8 @@ struct StackView {
   std::vector<stacks::Busy> busy_of_list;    // likewise of their kinds
   std::vector<std::int32_t> line_of_list;    // likewise, that ran of what they name; 0: not known
   std::vector<double> count;                 // of the looks at all processes, by kind
+  // Of a function of the user's: the looks at it, but those of waits for kernels, by who of his had called it.
+  std::map<std::string, std::map<std::string, double>> callers;
   std::map<SourceId, ProcessLooks> looks;    // by process
   // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by
   // for_peers() of peer_waits.h.
