@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/human.h"

@@ -208,7 +208,7 @@ std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, cons
 }
 
 std::unique_ptr<host::TreeReader> make_tree_of_machine() {
-  constexpr std::size_t kMost = 400;
+  constexpr std::size_t kMost = 1000;
   host::TreeOptions options;
   options.recorder_pid = ::getpid();
   options.most_of_machine = kMost;

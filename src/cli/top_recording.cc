@@ -29,8 +29,8 @@ constexpr Nanos kFindingsCostParts = 200;           // likewise, of looks for wh
 constexpr Nanos kBoxFindingsCostParts = 1000;       // likewise, of this machine,
 constexpr Nanos kBoxFindingsLatest = 30 * kSecond;  // but not later than this
 constexpr Nanos kBeforeWindowParts = 10;     // of what is kept before the window, one in so many is explained with it
-constexpr Nanos kSleepEvery = 10 * kSecond;  // of those that sleep beside the work
-constexpr std::size_t kMostProcesses = 200, kMostOfMachine = 1000;
+constexpr Nanos kSleepEvery = 30 * kSecond;  // of those that sleep beside the work
+constexpr std::size_t kMostProcesses = 200, kMostOfMachine = 2000;
 constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
 

@@ -48,12 +48,15 @@ void move_row(Track& track, std::size_t from, std::size_t to) {
 void join_equal(Track& track, std::size_t first, Nanos every) {
   std::size_t kept = first + 1;
   for (std::size_t row = first + 1; row < track.at.size(); ++row) {
-    const bool says_nothing = kept >= 2 && track.at[row] - track.at[kept - 2] <= every &&
-                              are_equal(track, row, kept - 1) && are_equal(track, row, kept - 2);
-    if (says_nothing)
-      join_rows(track, row, kept - 1);
-    else
+    const bool says_nothing = kept >= 3 && track.at[kept - 1] - track.at[kept - 3] <= every &&
+                              are_equal(track, row, kept - 1) && are_equal(track, row, kept - 2) &&
+                              are_equal(track, row, kept - 3);
+    if (says_nothing) {
+      join_rows(track, kept - 1, kept - 2);
+      move_row(track, row, kept - 1);
+    } else {
       move_row(track, row, kept++);
+    }
   }
   track.at.resize(kept);
   for (Column& column : track.columns) {

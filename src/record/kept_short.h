@@ -9,10 +9,10 @@ namespace headroom {
 
 // What a live picture keeps of its machine in memory, without what says nothing new.
 //   Of processes that sleep beside the work on the GPUs: of rows that are equal, but for cells that were not sampled,
-//   the first, the last and one in `every`. A process is beside that work which has no context on a GPU, and no parent
-//   that has: of those at work each look counts, in their shares of time. There are hundreds of the others.
-//   Of the driver's fine power samples: the last seconds. The newest one is shown; what power was before the rows of
-//   the GPU say.
+//   the first, the last two, which say what it does now, and one in `every`. A process is beside that work which has no
+//   context on a GPU, and no parent that has: of those at work each look counts, in their shares of time. There are
+//   hundreds of the others. Of the driver's fine power samples: the last seconds. The newest one is shown; what power
+//   was before the rows of the GPU say.
 class KeptShort {
  public:
   explicit KeptShort(Nanos every) : every_(every) {}
