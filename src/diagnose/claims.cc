@@ -411,7 +411,7 @@ void gains_once(const Analysis& a, Finding& finding) {
     busy += a.ledger.busy(device);
   }
   finding.gain.reset();
-  finding.bound = "no factor for the job, as it is once in this trace";
+  finding.bound = fmt::format("{}, as it is once in this trace", kNoFactor);
   if (rest > 0)
     finding.bound += fmt::format("; in the rest of it the GPU computed for {} of the time",
                                  human_percent(static_cast<double>(busy) / static_cast<double>(rest)));

@@ -304,6 +304,10 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
                                                                            : Ends::kEnded);
   e.headline = diagnose::headline(a, e.findings, e.progress);
   if (!too_few) e.bound = diagnose::bound_of(a);
+  for (const Finding& finding : e.findings)
+    if (e.bound && finding.bound.starts_with(diagnose::kNoFactor))
+      e.bound->condition += fmt::format("; {} of that time pass once in this trace, and later steps gain nothing by it",
+                                        human_duration(finding.cost()));
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);
   e.host = diagnose::host_time(a.host);

@@ -215,6 +215,9 @@ TEST(Traces, WhatPassesOnceIsNoFactorOfTheJob) {
     const Finding* once = find(e, Cause::kCompileWarmup);
     ASSERT_TRUE(once);
     EXPECT_FALSE(once->gain) << once->bound;
+    ASSERT_TRUE(e.bound);
+    EXPECT_NE(e.bound->condition.find("0 us of that time pass once in this trace"), std::string::npos)
+        << e.bound->condition;
     EXPECT_EQ(once->bound,
               "no factor for the job, as it is once in this trace; in the rest of it the GPU computed for 100 % of the "
               "time");
