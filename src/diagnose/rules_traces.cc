@@ -151,6 +151,17 @@ void name_copies(const Analysis& a, Finding& finding) {
             "(non_blocking=True); or copy less";
 }
 
+// Copies overlap with kernels; those within the GPU are better left out.
+void gains_of_copies(const Analysis& a, Finding& finding) {
+  hides_behind_kernels(a, finding, "if there were none");
+  if (finding.cause != Cause::kDeviceCopies || !finding.gain) return;
+  const std::string overlapped = human_factor(finding.gain->high);
+  const bool differs = !finding.gain->more.empty();
+  gains_by_removal(a, finding.claims, finding,
+                   Gain{.condition = "if there were no such copies",
+                        .more = differs ? fmt::format("; {} if they overlapped with the kernels", overlapped) : ""});
+}
+
 // Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and
 // Python functions.
 void name_loader(const Analysis& a, Finding& finding) {
@@ -489,7 +500,7 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
       gains_once(a, finding);
     else
       gains_by_removal(a, finding, std::string(wait.condition));
-    if (wait.account == Account::kTransfer) hides_behind_kernels(a, finding, "if there were none");
+    if (wait.account == Account::kTransfer) gains_of_copies(a, finding);
     findings.push_back(std::move(finding));
   }
   return findings;
