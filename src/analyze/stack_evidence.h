@@ -56,7 +56,7 @@ struct StackView {
   std::vector<double> count;                 // of the looks at all processes, by kind
   // Of a function of the user's: the looks at it, but those of waits for kernels, by who of his had called it.
   std::map<std::string, std::map<std::string, double>> callers;
-  std::map<SourceId, ProcessLooks> looks;    // by process
+  std::map<SourceId, ProcessLooks> looks;  // by process
   // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by
   // for_peers() of peer_waits.h.
   std::set<std::pair<SourceId, std::uint32_t>> for_peers;

@@ -276,10 +276,11 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   Explanation e;
   for (Finding& finding : findings) diagnose::shorten(finding.evidence);
   e.findings = diagnose::keep_the_law(a, std::move(findings));
+  std::set<std::string> callers_told;
   for (Finding& finding : e.findings) {
     diagnose::name_the_trace(a, finding);
     diagnose::name_the_device(a, finding);
-    diagnose::name_the_code(a, parts, finding);
+    diagnose::name_the_code(a, parts, callers_told, finding);
     diagnose::name_the_phase(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }

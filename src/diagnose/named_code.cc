@@ -205,7 +205,7 @@ namespace {
 // caller has nearly all.
 std::string callers_sentence(const Analysis& a, const std::string& place) {
   constexpr std::size_t kNamed = 4;
-  constexpr double kNearlyAll = 0.9, kLeast = 0.05;
+  constexpr double kNearlyAll = 0.85, kLeast = 0.05;
   const auto found = a.code.callers.find(place);
   if (found == a.code.callers.end() || found->second.front().second >= kNearlyAll) return "";
   std::vector<std::string> parts;
@@ -217,7 +217,7 @@ std::string callers_sentence(const Analysis& a, const std::string& place) {
 
 }  // namespace
 
-void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) {
+void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::string>& callers_told, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
   // A wait for others that no stack tells: what they wait for is at the busiest one.
@@ -254,7 +254,8 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
                                                                            : ranks       ? "the busiest one's"
                                                                                          : "its",
                                                                            few ? ", a few only," : "", text));
-  if (const std::string callers = few || profiled ? "" : callers_sentence(a, named[0].place); !callers.empty())
+  const std::string callers = few || profiled ? "" : callers_sentence(a, named[0].place);
+  if (!callers.empty() && callers_told.insert(callers).second)
     finding.evidence.insert(finding.evidence.begin() + 1, callers);
   // That it waits for workers is said already, as it is where the title names what they were at.
   const std::vector<NamedCode> workers = workers_at(a, finding.claims).code;

@@ -58,8 +58,9 @@ struct WorkersAt {
 // "meanwhile process 71 (GPU 0) was at work in 97 % of the looks at its stacks: score (train.py)"
 [[nodiscard]] std::string peer_sentence(const Analysis& a, const PeerWait& wait);
 
-// Says in a finding what its time went to: in its evidence, and in its title where one function has most of it.
-void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding);
+// Says in a finding what its time went to: in its evidence, and in its title where one function has most of it. Who
+// called that is said once, and kept in `callers_told`.
+void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::string>& callers_told, Finding& finding);
 
 // Says in a finding about the input what the loader's workers were at.
 void name_the_workers_code(const Analysis& a, Finding& finding);
