@@ -106,8 +106,10 @@ CodeSeen code_seen(const Recording& recording, const StackView& stacks, const Jo
   seen.idle_loops = places_of(stacks, [](const stacks::StackKind& kind) { return kind.in_loop; });
   seen.feeding = places_of(stacks, [](const stacks::StackKind& kind) { return kind.feeds_main; });
   seen.thread_waits = thread_waits_at_end(stacks, job, devices);
-  for (const stacks::StackKind& kind : stacks.kinds)
+  for (const stacks::StackKind& kind : stacks.kinds) {
     if (kind.for_child) seen.child_waits.insert(kind.where);
+    if (!kind.file.empty()) seen.own.insert(kind.where);
+  }
   return seen;
 }
 

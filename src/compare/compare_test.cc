@@ -292,6 +292,17 @@ TEST(Compare, VariablesOfTheEnvironmentAreComparedWhereBothWereRecorded) {
   EXPECT_EQ(c.parameters[0], (ComparedParameter{"OMP_NUM_THREADS", "1", "", true}));
 }
 
+TEST(Compare, AValidPairHasTheVariablesThatDiffer) {
+  auto [a, b] = turns(1, 10, 8);
+  a.command = b.command = "python train.py", a.folder = b.folder = "/work";
+  for (Sample& sample : a.samples) sample.variables = Parameters{{"NCCL_DEBUG", "WARN"}, {"OMP_NUM_THREADS", "1"}};
+  for (Sample& sample : b.samples) sample.variables = Parameters{{"OMP_NUM_THREADS", "2"}};
+  a.samples.resize(1), b.samples.resize(1);
+  const std::string pair = compare(a, b, {.here = "/else"}).valid_command;
+  EXPECT_THAT(pair, HasSubstr("-- env -C /work NCCL_DEBUG=WARN OMP_NUM_THREADS=1 python train.py --- "
+                              "env -C /work -u NCCL_DEBUG OMP_NUM_THREADS=2 python train.py"));
+}
+
 TEST(Compare, MoreWorkInLessTimeIsFlaggedInEitherDirection) {
   auto [a, b] = turns(4, 10, 8);
   for (Sample& sample : b.samples) sample.steps = 1000;

@@ -171,6 +171,26 @@ void add_pruner(const WhatIf& change, const MeasuredStudy& measured, std::vector
     differences.push_back("its pruner (--pruner) is not the one that the change leads to");
 }
 
+// How many more trials than predicted were open at once, as a factor, where that is far from one and no matter of the
+// change.
+std::optional<double> other_workers(const StudyReport& plan, const WhatIf& change, const FirstTrials& predicted,
+                                    const FirstTrials& measured) {
+  constexpr double kFar = 1.25;
+  if (apart(change.at_once, plan.as_it_is->at_once) || predicted.at_once.value <= 0) return std::nullopt;
+  const bool far = kFar * measured.at_once.high < predicted.at_once.low ||
+                   measured.at_once.low > kFar * predicted.at_once.high;
+  return far ? std::optional(measured.at_once.value / predicted.at_once.value) : std::nullopt;
+}
+
+// With fewer workers a rate that is not reached says nothing, and with more one that is.
+void allow_for_workers(const FirstTrials& predicted, const FirstTrials& measured, double factor, StudyVerification& v) {
+  if (factor < 1 ? v.kept == true : v.kept != true) return;
+  v.kept.reset();
+  v.why = fmt::format("{:.1f} trials were open at once on average, and {:.1f} with as many workers as the plan's study had: "
+                      "run it with as many",
+                      measured.at_once.value, predicted.at_once.value);
+}
+
 // It is not what the study as it is would have.
 bool tells(const VerifiedFigure& figure) {
   return figure.wanted && figure.measured && figure.as_it_is && !holds(*figure.as_it_is, figure.measured->value);
@@ -274,6 +294,8 @@ StudyVerification verify_study(const StudyReport& plan, const WhatIf& change, co
   v.used = predicted->trials;
   v.figures = figures_of(plan, change, measured, *predicted, before);
   conclude(v);
+  if (const auto factor = other_workers(plan, change, *predicted, *measured.first))
+    allow_for_workers(*predicted, *measured.first, *factor, v);
   if (before && before->trials_per_hour.value > 0) {
     v.predicted_gain = over(predicted->trials_per_hour, before->trials_per_hour.value);
     v.measured_gain = over(measured.first->trials_per_hour, before->trials_per_hour.value);

@@ -123,6 +123,15 @@ TEST(StudyVerify, WhatTheChangeIsForHasToBeKeptAndOtherThingsDoNot) {
   EXPECT_EQ(two.kept, true);
 }
 
+TEST(StudyVerify, OtherWorkersThanThePlansAreNotBlamedOnTheChange) {
+  const StudyVerification fewer = verified(60, 1);
+  EXPECT_EQ(fewer.kept, std::nullopt);
+  EXPECT_THAT(fewer.why, HasSubstr("1.0 trials were open at once on average, and 3.9 with as many workers"));
+  EXPECT_EQ(verified(150, 1).kept, true) << "reached with fewer";
+  EXPECT_EQ(verified(300, 12).kept, std::nullopt) << "reached with three times as many";
+  EXPECT_EQ(verified(60, 12).kept, false);
+}
+
 TEST(StudyVerify, AtOnceGoesByWhatIsPrintedOfIt) {
   FirstTrials now = seen(150, 4.04);
   now.at_once.high = 5;

@@ -32,13 +32,30 @@ bool only_failed(const Side& side) {
   return !side.samples.empty() && std::all_of(side.samples.begin(), side.samples.end(), failed);
 }
 
+// Of its environment what differs from the other's: "-u NCCL_DEBUG OMP_NUM_THREADS=2 ".
+std::string variables_words(const Side& side, const Side& other) {
+  if (side.samples.empty() || other.samples.empty()) return "";
+  const auto &own = side.samples.front().variables, &others = other.samples.front().variables;
+  if (!own || !others) return "";
+  std::string taken, set;
+  for (const auto& [name, value] : *others)
+    if (std::none_of(own->begin(), own->end(), [&](const auto& one) { return one.first == name; }))
+      taken += fmt::format("-u {} ", typed_word(name));
+  for (const auto& one : *own)
+    if (std::find(others->begin(), others->end(), one) == others->end())
+      set += typed_word(fmt::format("{}={}", one.first, one.second)) + " ";
+  return taken + set;
+}
+
 // What is put after "env -C ", where it has to be: of one command in one folder two copies.
-std::string in_folder(std::string folder, const char* name, bool alike, const std::string& here, std::string command) {
+std::string in_folder(std::string folder, const char* name, bool alike, const std::string& here, std::string command,
+                      const std::string& variables = "") {
   if (alike)
     folder = fmt::format("FOLDER_OF_{}", name);
   else if (folder == here)
     folder.clear();
-  return folder.empty() ? command : fmt::format("env -C {} {}", typed_word(folder), command);
+  if (!folder.empty()) folder = fmt::format("-C {} ", typed_word(folder));
+  return folder.empty() && variables.empty() ? command : fmt::format("env {}{}{}", folder, variables, command);
 }
 
 constexpr const char* kTwoCopies =
@@ -62,10 +79,11 @@ std::string changed_words(const std::vector<std::string>& names) {
 
 void pair_of_commands(const Side& a, const Side& b, const std::string& here, Comparison& result) {
   if (only_failed(a) || only_failed(b)) return;
-  const bool alike = !a.command.empty() && a.command == b.command && a.folder == b.folder;
+  const bool alike = !a.command.empty() && a.command == b.command && a.folder == b.folder &&
+                     variables_words(a, b).empty() && variables_words(b, a).empty();
   const auto of = [&](const Side& side, const char* name) {
     if (side.command.empty()) return fmt::format("CMD_{}", name);
-    return in_folder(side.folder, name, alike, here, side.command);
+    return in_folder(side.folder, name, alike, here, side.command, variables_words(side, &side == &a ? b : a));
   };
   const std::string box = a.virtual_gpus.empty() || a.virtual_gpus != b.virtual_gpus ? "" : a.virtual_gpus + " -- ";
   result.valid_command = fmt::format("{}headroom ab {}-- {} --- {}", box, changed_words(parameters_to_name(result)),

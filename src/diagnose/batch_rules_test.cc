@@ -21,8 +21,9 @@ using testing::RecordingBuilder;
 using ::testing::StartsWith;
 
 // Two GPUs, `utilisation` while any task is on them; tasks of `length` seconds one after another on each, for
-// `duration` seconds. Tasks wait until `empty`.
-Recording pairs(double duration, double length, double utilisation, double empty, double startup = 0) {
+// `duration` seconds. Tasks wait until `empty`, and are in the function `before` until their first kernel.
+Recording pairs(double duration, double length, double utilisation, double empty, double startup = 0,
+                const std::string& before = "") {
   RecordingBuilder builder(duration, 0.5);
   const auto util = [=](double t) {
     const double in_task = t - 0.01 - length * std::floor((t - 0.01) / length);
@@ -32,8 +33,10 @@ Recording pairs(double duration, double length, double utilisation, double empty
   builder.queue(0, 9).queue(empty, 0);
   std::int64_t pid = 100;
   for (double at = 0; at + length <= duration + 1e-9; at += length)
-    for (int gpu = 0; gpu < 2; ++gpu, ++pid)
+    for (int gpu = 0; gpu < 2; ++gpu, ++pid) {
       builder.task("w" + std::to_string(pid - 100), pid, {gpu}, at, at + length, startup / 2);
+      if (!before.empty()) builder.stacks(pid, at, at + startup, {"<module> (/u/win.py:1)", before});
+    }
   return builder.build();
 }
 
@@ -216,6 +219,18 @@ Explanation with_failures(const std::string& outcome) {
   return explain(builder.build());
 }
 
+TEST(BatchRules, ABatchOfWhichNothingSucceedsSaysSoFirst) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; });
+  builder.task("a", 100, {0}, 0, 20, 0, "failed").task("b", 101, {0}, 20, 40, 0, "failed");
+  builder.task("c", 102, {0}, 40, 60, 0, "failed");
+  const Explanation e = explain(builder.build());
+  const Finding* finding = find_single(e, Cause::kWastedTrials);
+  ASSERT_NE(finding, nullptr) << e.headline;
+  EXPECT_THAT(finding->title, StartsWith("None of the 3 tasks that ended has succeeded"));
+  EXPECT_THAT(find_single(with_failures("failed"), Cause::kWastedTrials)->title, StartsWith("Work of tasks"));
+}
+
 TEST(BatchRules, DiscardedWorkSaysHowItEnded) {
   const Explanation failed = with_failures("failed");
   const Finding* finding = find_single(failed, Cause::kWastedTrials);
@@ -330,6 +345,17 @@ TEST(BatchRules, ManyStartsAreChurn) {
   EXPECT_EQ(find_single(few, Cause::kTrialChurn), nullptr);
   EXPECT_EQ(find_single(explain(pairs(60, 15, 0.97, 45, 4)), Cause::kTrialChurn), nullptr)
       << "eight starts are not many";
+}
+
+// What each does anew before its first kernel is work, whatever it costs.
+TEST(BatchRules, CodeOfItsOwnBeforeATasksFirstKernelIsNotSurelyStartUp) {
+  const auto churn = [](const std::string& frame) { return explain(pairs(60, 5, 0.97, 50, 1.5, frame)); };
+  const Explanation own = churn("make_features (/u/win.py:9)"),
+                    imports = churn("<module> (/x/site-packages/torch/a.py:1)");
+  ASSERT_TRUE(find_single(own, Cause::kTrialChurn) && find_single(imports, Cause::kTrialChurn));
+  EXPECT_EQ(find_single(own, Cause::kTrialChurn)->confidence, Confidence::kLow);
+  EXPECT_THAT(find_single(own, Cause::kTrialChurn)->title, StartsWith("Many tasks each run code of their own"));
+  EXPECT_EQ(find_single(imports, Cause::kTrialChurn)->confidence, Confidence::kHigh);
 }
 
 Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const std::string& flag, double busy = 0,

@@ -96,6 +96,13 @@ bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::stri
   return static_cast<double>(there) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
 }
 
+double own_code(const Analysis& a, const Claims& claims) {
+  double own = 0;
+  for (const NamedCode& code : code_in(a, claims))
+    if (a.code.own.contains(std::string(function_of(code.place)))) own += code.share;
+  return own;
+}
+
 double share_in(const Analysis& a, const Claims& claims, stacks::Family family) {
   Nanos there = 0;
   for (const ClaimedPiece& piece : claims) {

@@ -38,6 +38,9 @@ struct NamedCode {
 // waits for.
 [[nodiscard]] bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::string>& places);
 
+// Of the claimed time the share in functions of the job's own, by stacks: imports and libraries aside.
+[[nodiscard]] double own_code(const Analysis& a, const Claims& claims);
+
 // Of the claimed time the share at places of which stacks mostly tell this family.
 [[nodiscard]] double share_in(const Analysis& a, const Claims& claims, stacks::Family family);
 

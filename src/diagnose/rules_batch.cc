@@ -332,6 +332,17 @@ Claims while_in_vain(const Analysis& a) {
   return with_them;
 }
 
+std::string thrown_away(const Analysis& a, const Discarded& d) {
+  std::set<std::int32_t> ended;
+  bool succeeded = false;
+  for (const TaskAttempt& attempt : a.job.batch.attempts) {
+    succeeded |= attempt.counted();
+    if (attempt.in_vain()) ended.insert(attempt.task);
+  }
+  if (succeeded || d.under_way > 0 || ended.size() < 2) return "Work of tasks that did not succeed was thrown away";
+  return fmt::format("None of the {} tasks that ended has succeeded, and their work was thrown away", ended.size());
+}
+
 }  // namespace
 
 std::vector<Finding> discarded_work(const Analysis& a) {
@@ -341,13 +352,13 @@ std::vector<Finding> discarded_work(const Analysis& a) {
   if (!a.material(length(d.claims))) return {};
   const bool memory = static_cast<double>(d.out_of_memory) >= a.limits[Threshold::kMajority] * cost;
   Finding finding = batch_finding(memory ? Cause::kOomRestartLoop : Cause::kWastedTrials,
-                                  !memory                 ? "Work of tasks that did not succeed was thrown away"
+                                  !memory                 ? thrown_away(a, d)
                                   : only_out_of_memory(d) ? "Tasks ran out of memory, and their work was thrown away"
                                                           : "Work was thrown away, most of it of tasks that ran out of "
                                                             "memory",
                                   d.claims);
   const bool unsure = a.material(length(d.may_be_theirs));
-  finding.evidence = {outcomes_words(d), fmt::format("{} ran for {}; alone they held GPUs without a kernel for {}",
+  finding.evidence = {outcomes_words(d), fmt::format("{} ran for {}; for {} a GPU was theirs alone, and ran no kernel",
                                                      unsure ? "what is booked as their kernels" : "their kernels",
                                                      human_duration(d.kernels), human_duration(d.held))};
   const auto most = std::max_element(d.tasks.begin(), d.tasks.end(),

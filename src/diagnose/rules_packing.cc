@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "diagnose/batch_times.h"
+#include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 
 namespace headroom::diagnose {
@@ -31,6 +32,7 @@ std::vector<Nanos> startups(const Analysis& a) {
 }  // namespace
 
 std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
+  constexpr double kSomeOwn = 0.25;  // of the time in own functions: not all of it is start-up
   if (!a.job.batch.present) return std::nullopt;
   const auto lengths = startups(a);
   const double per_gpu = a.limits[Threshold::kChurnStartsPerGpu] * static_cast<double>(a.devices.size());
@@ -51,6 +53,15 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
                   human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
   if (imported_later(a, startup) > 0) finding.told_apart_from.front() += ", or their stacks were in an import";
+  const double own = own_code(a, startup);
+  if (own >= a.limits[Threshold::kMajority]) {
+    finding.title = "Many tasks each run code of their own before their first kernel";
+    finding.confidence = Confidence::kLow;
+    finding.evidence.push_back(fmt::format("{} of this time is in functions of the job's own: what each task does anew there is "
+                                           "work, what all do alike is start-up", human_percent(own)));
+  } else if (own >= kSomeOwn) {
+    finding.confidence = Confidence::kMedium;
+  }
   finding.would_overturn =
       "what a task does before its first kernel: if it is work, such as fitting on the CPU, this is wrong";
   finding.advice =

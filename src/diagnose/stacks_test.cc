@@ -339,6 +339,7 @@ TEST(StackFindings, AFewSecondsOfWorkAfterTheLastKernelAreNamed) {
   builder.stacks(7, 16, 20, {"main (/u/train.py:1)", "export_results (/u/train.py:9)"});
   const Explanation e = explain(builder.build());
   EXPECT_EQ(e.findings.front().title, "The GPU was held after its last kernel: export_results (train.py)");
+  EXPECT_THAT(e.findings.front().advice, HasSubstr("let what runs after the last kernel go without the GPU"));
 }
 
 TEST(StackFindings, WithoutStacksNothingIsNamed) {

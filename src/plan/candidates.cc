@@ -148,6 +148,7 @@ class Maker {
       option.apply = finding->advice;
       option.undo = "as it was";
     }
+    if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
     made.effort = fix.effort;
     made.asked = asked;
     made.surely = finding ? probability_of(finding->confidence) : kLow;
