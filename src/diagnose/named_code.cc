@@ -9,6 +9,8 @@
 
 #include "analyze/call_evidence.h"
 #include "base/human.h"
+#include "base/strings.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
 #include "model/places.h"
