@@ -199,7 +199,8 @@ TEST(Picture, SaysBelowItsStatusWhatItCannotHave) {
   Watched watched = live();
   const std::string before = watched.text();
   watched.lacks = {"no driver: headroom doctor says more"};
-  const auto lines = split(watched.text(), '\n');
+  const std::string after = watched.text();
+  const auto lines = split(after, '\n');
   const auto said = std::find(lines.begin(), lines.end(), watched.lacks.front());
   ASSERT_NE(said, lines.end());
   EXPECT_THAT(std::string(*std::prev(said)), ::testing::StartsWith("live: "));
