@@ -335,14 +335,35 @@ std::optional<QuietEnd> desktop_goes_on(const Track& track, Nanos last_kernel, c
 
 }  // namespace
 
+namespace {
+
+// Whether the first reading of memory shows as much in use as a program takes, and most of what is in use later.
+bool in_use_at_begin(const Track& track, const Window& window) {
+  constexpr double kMost = 0.5, kProgram = 256.0 * (1 << 20);  // bytes
+  const Column* memory = track.find(Metric::kMemoryUsed);
+  std::optional<double> first;
+  double most = 0;
+  for (std::size_t row = 0; memory && row < track.at.size(); ++row) {
+    if (!window.holds(track.at[row]) || !memory->has(row)) continue;
+    const double used = to_unit(Metric::kMemoryUsed, memory->values[row]);
+    if (!first) first = used;
+    most = std::max(most, used);
+  }
+  return first && *first >= kProgram && *first >= kMost * most;
+}
+
+}  // namespace
+
 std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Slice>& slices, const Window& window,
                                        const Thresholds& limits) {
   QuietEnd end;
+  // Who was there before its first kernel, as a server is, may wait as long after its last.
+  const bool there = in_use_at_begin(track, window);
   Nanos pause = 0, longest = 0;
   for (const Slice& slice : slices) {
     if (slice.account == Account::kUnobserved) continue;
     if (!is_busy(slice.account)) {
-      if (end.from > 0) pause += slice.end - slice.begin;
+      if (end.from > 0 || there) pause += slice.end - slice.begin;
       continue;
     }
     longest = std::max(longest, std::exchange(pause, 0));

@@ -223,6 +223,26 @@ TEST(LogClocks, ABrakeOfPowerIsNotCooledAndOneOfSeveralGpusHasAGainOfItsOwn) {
   EXPECT_THAT(finding->bound, HasSubstr("1.74x at most, if all kernels of that time depend on the clock"));
 }
 
+TEST(LogClocks, ACapFarBelowThePowerLimitIsToldWithoutAHighestClock) {
+  const auto with = [](double watts) {
+    Recording recording = log_of_gpus({[=](double) { return LogRow{0.98, 0.4, watts, 9e9}; }}, 300);
+    recording.sources[0].attrs["power_limit_watts"] = "300";
+    Track& track = recording.tracks[0];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    all(Metric::kEventReasons, static_cast<double>(kReasonSwPowerCap));
+    all(Metric::kSmClock, 1100), all(Metric::kTemperature, 52);
+    return explain(recording);
+  };
+  const Explanation below = with(172);
+  const Finding* finding = find(below, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << everything(below);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("172 W then, of a limit of 300 W")));
+  EXPECT_EQ(find(below, Cause::kHealthy), nullptr);
+  EXPECT_EQ(find(with(298), Cause::kThrottling), nullptr) << "as busy parts do";
+}
+
 TEST(LogClocks, OneSlowGpuOfEightIsTold) {
   const auto gpu = [](double) { return LogRow{0.98, 0.4, 330, 9e9}; };
   Recording recording = log_of_gpus(std::vector<std::function<LogRow(double)>>(8, gpu), 300);

@@ -232,6 +232,18 @@ TEST(LogPhases, APhaseThatTheLogCutsOffIsCountedAsSuch) {
   EXPECT_THAT(log(600 + 28), HasSubstr(", 11 times (one of them cut off), every 1:00"));
 }
 
+TEST(LogPhases, ShortPausesMayBeALoaderThatReadsAhead) {
+  const auto first = [](double period, double pause) {
+    const Explanation e =
+        explain(log_of_gpus({[=](double t) { return working(std::fmod(t, period) < pause ? 0.0 : 0.97); }}, 1200));
+    return std::pair(e.findings.front().candidates, everything(e));
+  };
+  const auto [causes, words] = first(40, 12);
+  EXPECT_THAT(causes, Contains(Cause::kInputTooFewWorkers));
+  EXPECT_THAT(words, Not(HasSubstr("a loader too slow for every step")));
+  EXPECT_THAT(first(240, 60).second, HasSubstr("a loader too slow for every step"));
+}
+
 TEST(LogPhases, ARhythmOfAFewReadingsIsToldThoughItsCauseIsNot) {
   const auto log = [](double period, double idle) {
     return everything(

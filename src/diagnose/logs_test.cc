@@ -224,6 +224,30 @@ TEST(Logs, OneOfSeveralGpusThatFallsQuietIsNamed) {
   EXPECT_THAT(both.headline, HasSubstr("For 55 % at the end hardly a kernel ran any more."));
 }
 
+TEST(Logs, AServerThatWaitsAfterItsRequestsAsBeforeThemIsNoHang) {
+  const auto server = [](double before, double memory) {
+    return explain(log_of_gpus({[=](double t) {
+                                 const bool busy = t > before && t <= 900 && std::fmod(t, 100) < 60;
+                                 return LogRow{busy ? 0.9 : 0.0, {}, {}, t < before ? memory : 20e9};
+                               }},
+                               1440));
+  };
+  EXPECT_THAT(everything(server(450, 20e9)), Not(HasSubstr("hangs")));
+  EXPECT_THAT(everything(server(30, 20e9)), HasSubstr("hangs or holds the GPU")) << "it waited for less before";
+  EXPECT_THAT(everything(server(450, 1e6)), HasSubstr("hangs or holds the GPU")) << "it was not there before";
+}
+
+TEST(Logs, MemoryThatHasComeToItsEndIsNotExtrapolated) {
+  const auto log = [](double until) {
+    return everything(explain(log_of_gpus({[=](double t) {
+                                            return LogRow{0.9, {}, {}, 4e9 + 3e8 * std::min(t, until)};
+                                          }},
+                                          120)));
+  };
+  EXPECT_THAT(log(120), HasSubstr(" more each second: full in "));
+  EXPECT_THAT(log(110), Not(HasSubstr("more each second")));
+}
+
 TEST(Logs, AProcessThatIsListedToTheEndHoldsTheGpuAndOneThatIsGoneHasEnded) {
   const auto with = [](const char* key) {
     Recording recording = log_of_gpus({[](double t) { return LogRow{t <= 240 ? 0.9 : 0.0, {}, {}, {}}; }}, 600);

@@ -59,6 +59,8 @@ std::string reason_words(std::int64_t reasons) {
   return join(words, ", ");
 }
 
+constexpr double kAtPowerLimit = 0.9;  // of the limit
+
 bool by_heat_alone(const ClockLimits& clocks) {
   constexpr std::int64_t kHeat = kReasonSwThermal | kReasonHwThermal, kWithHeat = kReasonHwSlowdown;
   return clocks.hot || ((clocks.reasons & kHeat) != 0 && (clocks.reasons & ~(kHeat | kWithHeat)) == 0);
@@ -85,9 +87,13 @@ std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
 
 bool limit_of_unknown_cost(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.gpus[device].clocks;
+  // A cap of power is usual on a busy part; one that is reached far below the limit is none that somebody knows of.
+  const auto limit = a.devices[device].device.power_limit_watts;
+  const bool below = clocks.limited_watts && limit && *clocks.limited_watts < kAtPowerLimit * *limit;
   const double persistent = a.limits[Threshold::kThrottlePersistent] * static_cast<double>(clocks.kernels);
   return !clocks.times.empty() && (!clocks.limited_clock_mhz || !full_clock_of(a, device)) &&
-         (clocks.reasons & ~kReasonSwPowerCap) != 0 && static_cast<double>(clocks.limited_kernels) >= persistent;
+         (below || (clocks.reasons & ~kReasonSwPowerCap) != 0) &&
+         static_cast<double>(clocks.limited_kernels) >= persistent;
 }
 
 std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
@@ -195,12 +201,12 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   if ((a.gpus[device].clocks.reasons & kBrake) != 0 &&
       (a.gpus[device].clocks.reasons & ~(kBrake | kReasonHwSlowdown)) == 0)
     return "look at what brakes it from outside: the power supply, its cables, and the caps of the server (BMC)";
-  constexpr double kAtLimit = 0.9, kWarm = 75;  // of the limit; degrees C
+  constexpr double kWarm = 75;  // degrees C
   const MetricStats* heat = a.stats_of(device, Metric::kTemperature);
   const auto power = a.gpus[device].clocks.limited_watts;
   const auto limit = a.devices[device].device.power_limit_watts;
   const bool by_power = a.gpus[device].clocks.reasons == kReasonSwPowerCap;
-  const bool below = power && limit && *power < kAtLimit * *limit;
+  const bool below = power && limit && *power < kAtPowerLimit * *limit;
   const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
   if (by_power && !below && cool)
     return vendor.empty()

@@ -6,6 +6,7 @@
 
 #include "base/human.h"
 #include "base/median.h"
+#include "base/strings.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/log_ends.h"
@@ -476,15 +477,17 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, finding.claims));
     append(finding.evidence, common_words(a));
-    const Nanos rest = all - idle;
-    finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
-                                           human_duration(idle), human_duration(rest)));
+    const Nanos rest = all - idle, told = std::min(idle, time_in_recurrences(a, finding.claims));
+    finding.evidence.push_back(
+        fmt::format("{} of its idle time falls into {}, {} into the rest", human_duration(told > 0 ? told : idle),
+                    told > 0 ? "these phases" : "phases that recur", human_duration(told > 0 ? all - told : rest)));
     say_error(static_cast<double>(a.gpus[device].busy_error) / static_cast<double>(a.ledger.span()), finding.evidence);
     if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
     // A loader that is too slow looks so, too: the GPU waits after as many batches as its workers have made ahead.
     if (static_cast<double>(idle) > a.limits[Threshold::kMajority] * static_cast<double>(a.ledger.span()))
       finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
-    else if (static_cast<double>(rest) < a.limits[Threshold::kBusiestPhaseRest] * static_cast<double>(a.ledger.span()))
+    else if (!each_is_short(a, finding.claims, device) &&
+             static_cast<double>(rest) < a.limits[Threshold::kBusiestPhaseRest] * static_cast<double>(a.ledger.span()))
       finding.told_apart_from.push_back("a loader too slow for every step: in its busiest phase the GPU hardly waits");
     else
       finding.candidates.push_back(Cause::kInputTooFewWorkers);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/human.h"
@@ -156,29 +157,51 @@ std::vector<Window> whole_times(const Analysis& a, const std::vector<Window>& ti
   return whole.empty() ? times : whole;
 }
 
-}  // namespace
+constexpr double kQuiet = 0.05;  // an idle phase in which more is read is idle for the most part only
 
-std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
-  constexpr double kQuiet = 0.05;  // an idle phase in which more is read is idle for the most part only
-  std::vector<std::string> sentences;
+// Found in windows of a second: the kernels at its ends are not of the idle time that is told.
+double idle_part(const Phase& phase) {
+  const double util = phase.gpu_util_ratio.value_or(0);
+  return util < kQuiet ? 1 - util : 1;
+}
+
+// By phase the claimed times that are told as recurrences.
+std::map<std::size_t, std::vector<Window>> recurring_times(const Analysis& a, const Claims& claims) {
   std::set<std::size_t> told;  // the job itself says what recurs there, and how often
   for (const Phase& phase : a.phases)
     if (!phase.named_by.empty() && phase.named_by != "stacks") told.insert(phase.device);
+  std::map<std::size_t, std::vector<Window>> all;
   for (std::size_t i = 0; i < a.phases.size(); ++i) {
     const Phase& phase = a.phases[i];
-    const double util = phase.gpu_util_ratio.value_or(0);
-    const bool at_rest = phase.name == "idle" || (phase.named_by.empty() && util < kIdleAtMost);
+    const bool at_rest =
+        phase.name == "idle" || (phase.named_by.empty() && phase.gpu_util_ratio.value_or(0) < kIdleAtMost);
     if (!at_rest || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device)) continue;
-    const std::vector<Window> times = claimed_times(claims, a, i);
-    if (times.size() < 2) continue;
+    if (auto times = claimed_times(claims, a, i); times.size() > 1) all[i] = std::move(times);
+  }
+  return all;
+}
+
+}  // namespace
+
+Nanos time_in_recurrences(const Analysis& a, const Claims& claims) {
+  double sum = 0;
+  for (const auto& [phase, times] : recurring_times(a, claims))
+    for (const Window& time : times) sum += idle_part(a.phases[phase]) * static_cast<double>(time.length());
+  return static_cast<Nanos>(sum);
+}
+
+std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
+  std::vector<std::string> sentences;
+  for (const auto& [i, times] : recurring_times(a, claims)) {
+    const Phase& phase = a.phases[i];
+    const double util = phase.gpu_util_ratio.value_or(0);
     const auto interrupted = std::count_if(times.begin(), times.end(),
                                            [&](const Window& time) { return is_interrupted(a, phase.device, time); });
     const bool bursts = 4 * static_cast<std::size_t>(interrupted) >= times.size();  // not the first or the last alone
     const std::string idle = util >= kQuiet ? fmt::format("mostly idle ({} on average)", human_percent(util))
                              : bursts       ? "idle but for short bursts"
                                             : "idle";
-    // Found in windows of a second: the kernels at its ends are not of the idle time that is told.
-    const double part = util < kQuiet ? 1 - util : 1;
+    const double part = idle_part(phase);
     const std::vector<Window> whole = whole_times(a, times);
     Nanos total = 0, shortest = whole.front().length(), longest = shortest;
     for (const Window& time : whole) {

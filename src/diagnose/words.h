@@ -33,6 +33,8 @@ namespace headroom::diagnose {
 // idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were. Times of
 // it that are claimed less, such as the start of the job, are not counted; one alone recurs not.
 [[nodiscard]] std::vector<std::string> recurrences(const Analysis& a, const Claims& claims);
+// The idle time that these sentences are of.
+[[nodiscard]] Nanos time_in_recurrences(const Analysis& a, const Claims& claims);
 // That it takes more and more of the time from the first kernel to the last, of the device that has most of it, where
 // it does so from each third of that to the next.
 [[nodiscard]] std::vector<std::string> growth(const Analysis& a, const Claims& claims);

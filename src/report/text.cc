@@ -151,9 +151,12 @@ std::string columns_left_out(const Explanation& e) {
 
 // Of a log whose utilisation had no unit: that it was taken for a fraction.
 std::string fractions_read(const Explanation& e) {
-  const bool any = std::any_of(e.losses.begin(), e.losses.end(),
-                               [](const Loss& loss) { return loss.what == info(LossKind::kFractionOfOne).name; });
-  return any ? ". Utilisation was read as a fraction: 1 is 100 %" : "";
+  const auto found = std::find_if(e.losses.begin(), e.losses.end(),
+                                  [](const Loss& loss) { return loss.what == info(LossKind::kFractionOfOne).name; });
+  if (found == e.losses.end()) return "";
+  return found->detail.starts_with(info(Metric::kGpuUtil).name)
+             ? ". Utilisation was read as a fraction: 1 is 100 %"
+             : ". Ratios beside the utilisation were read as fractions: 1 is 100 % (--full)";
 }
 
 // How far apart the rows of a log without times are.

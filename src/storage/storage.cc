@@ -7,6 +7,7 @@
 #include "base/answers.h"
 #include "base/fd.h"
 #include "base/regular_file.h"
+#include "base/strings.h"
 #include "base/visible.h"
 #include "storage/file_kind.h"
 #include "storage/journal_storage.h"
@@ -61,6 +62,13 @@ Result<std::string> file_beginning(const std::string& path) {
   return bytes;
 }
 
+// A log of readings rather than anything else: its first lines name the utilisation of a GPU, or nvidia-smi.
+bool is_log_of_gpus(std::string_view beginning) {
+  const std::string small = lower(beginning.substr(0, 4096));
+  const bool gpu = small.find("gpu") != std::string::npos || small.find("nvidia") != std::string::npos;
+  return gpu && (small.find("util") != std::string::npos || small.find("nvidia-smi") != std::string::npos);
+}
+
 Result<StorageContent> read_file_storage(const StorageRequest& request, const std::string& path) {
   HR_TRY(const std::string beginning, file_beginning(path));
   switch (file_kind(beginning)) {
@@ -83,7 +91,9 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
         return fail(Errc::kInvalidInput, "it is a profiler's trace, no storage of Optuna",
                     fmt::format("headroom why {}", typed_word(path)));
       return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
-                  beginning.starts_with("SQLite") ? fmt::format("headroom why {}", typed_word(path)) : kNameIt);
+                  beginning.starts_with("SQLite") || is_log_of_gpus(beginning)
+                      ? fmt::format("headroom why {}", typed_word(path))
+                      : kNameIt);
   }
 }
 
