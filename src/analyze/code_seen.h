@@ -25,7 +25,7 @@ struct CodeSeen {
   bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own
   CodeShare kernel_waits;
   std::map<std::string, double> idle_shares;
-  std::set<std::string> own;  // functions of the user's
+  std::set<std::string> own;                       // functions of the user's
   std::set<std::string> long_stays;                // where the processes on the GPUs stay for a long pause at a time
   stacks::PrecisionSeen precision;                 // of all stacks
   std::map<std::string, stacks::Family> families;  // where a rule knows them

@@ -62,10 +62,10 @@ double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
       ends[number] = one;
   }
   if (ends.size() <= kParts) return 0;
-  std::optional<double> lately;  // at the begin of the last half of the last part
+  std::optional<double> lately;  // at the begin of the last quarter of the last part
   std::size_t looks = 0;
   for (const MemoryEnd& one : readings)
-    if (one.at >= window.end - part / 2) lately = lately.value_or(one.used), ++looks;
+    if (one.at >= window.end - part / 4) lately = lately.value_or(one.used), ++looks;
   if (looks > 2 && ends.back().used <= *lately) return 0;  // it has come to its end
   const double grown = ends.back().used - ends.front().used;
   for (std::size_t i = 1; i < ends.size(); ++i) {

@@ -351,7 +351,7 @@ TEST(BatchRules, ManyStartsAreChurn) {
 TEST(BatchRules, CodeOfItsOwnBeforeATasksFirstKernelIsNotSurelyStartUp) {
   const auto churn = [](const std::string& frame) { return explain(pairs(60, 5, 0.97, 50, 1.5, frame)); };
   const Explanation own = churn("make_features (/u/win.py:9)"),
-                    imports = churn("<module> (/x/site-packages/torch/a.py:1)");
+                    imports = churn("_find_and_load (<frozen importlib._bootstrap>:1)");
   ASSERT_TRUE(find_single(own, Cause::kTrialChurn) && find_single(imports, Cause::kTrialChurn));
   EXPECT_EQ(find_single(own, Cause::kTrialChurn)->confidence, Confidence::kLow);
   EXPECT_THAT(find_single(own, Cause::kTrialChurn)->title, StartsWith("Many tasks each run code of their own"));

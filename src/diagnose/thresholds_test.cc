@@ -334,7 +334,7 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
   std::map<Threshold, Edge> edges;
   edges[Threshold::kMaterial] = {finds(loader(), Cause::kInputTooFewWorkers), 0.75};
   edges[Threshold::kHealthyBusy] = {finds(job(100, 0.96, 0.9), Cause::kHealthy), 0.96};
-  edges[Threshold::kBusiestPhaseRest] = {[recording = alternating(0.9, 0, 20)](const Thresholds& limits) {
+  edges[Threshold::kBusiestPhaseRest] = {[recording = alternating(0.9, 0, 40)](const Thresholds& limits) {
                                            const Explanation e = explained(recording, limits);
                                            const Finding* phases = find(e, Cause::kEpochEndHostWork);
                                            return phases && phases->told_apart_from.size() == 2;

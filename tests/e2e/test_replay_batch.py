@@ -40,7 +40,7 @@ def test_the_accounts_of_tasks_are_as_long_as_their_kernels(tmp_path):
     tail, wasted = finding(answer, "tail_imbalance"), finding(answer, "wasted_trials")
     assert tail["device_seconds"] == 10 and tail["gain"]["high"] == pytest.approx(32 / 22, rel=1e-9)
     assert wasted["device_seconds"] == 1.8 and wasted["gain"] is None, "made right, it takes as long"
-    assert wasted["evidence"][1] == "their kernels ran for 1.3 s; alone they held GPUs without a kernel for 500 ms"
+    assert wasted["evidence"][1] == "their kernels ran for 1.3 s; for 500 ms a GPU was theirs alone, and ran no kernel"
 
 
 def test_a_task_that_failed_gains_by_succeeding_at_once_or_not_at_all(tmp_path):
