@@ -177,8 +177,8 @@ std::optional<double> other_workers(const StudyReport& plan, const WhatIf& chang
                                     const FirstTrials& measured) {
   constexpr double kFar = 1.25;
   if (apart(change.at_once, plan.as_it_is->at_once) || predicted.at_once.value <= 0) return std::nullopt;
-  const bool far = kFar * measured.at_once.high < predicted.at_once.low ||
-                   measured.at_once.low > kFar * predicted.at_once.high;
+  const bool far =
+      kFar * measured.at_once.high < predicted.at_once.low || measured.at_once.low > kFar * predicted.at_once.high;
   return far ? std::optional(measured.at_once.value / predicted.at_once.value) : std::nullopt;
 }
 
@@ -186,9 +186,10 @@ std::optional<double> other_workers(const StudyReport& plan, const WhatIf& chang
 void allow_for_workers(const FirstTrials& predicted, const FirstTrials& measured, double factor, StudyVerification& v) {
   if (factor < 1 ? v.kept == true : v.kept != true) return;
   v.kept.reset();
-  v.why = fmt::format("{:.1f} trials were open at once on average, and {:.1f} with as many workers as the plan's study had: "
-                      "run it with as many",
-                      measured.at_once.value, predicted.at_once.value);
+  v.why = fmt::format(
+      "{:.1f} trials were open at once on average, and {:.1f} with as many workers as the plan's study had: "
+      "run it with as many",
+      measured.at_once.value, predicted.at_once.value);
 }
 
 // It is not what the study as it is would have.

@@ -215,8 +215,10 @@ std::vector<Finding> unreleased(const Analysis& a) {
                                ? "what the job prints then: if it was still at its work, this is wrong"
                                : "record for longer: if kernels come back, it was a pause";
   finding.advice = "end the process, or free the device, before uploads and post-processing";
-  if (own_code(a, finding.claims) >= a.limits[Threshold::kMajority])
-    finding.advice = "let what runs after the last kernel go without the GPU: free the device before it, or give it to another process";
+  if (!finding.asleep && own_code(a, finding.claims) >= a.limits[Threshold::kMajority])
+    finding.advice =
+        "let what runs after the last kernel go without the GPU: free the device before it, or give it to another "
+        "process";
   if (child) finding.advice = "free the device before that process starts, or start it while the GPU still computes";
   if (hung || hangs)
     finding.advice =

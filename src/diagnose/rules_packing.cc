@@ -57,8 +57,10 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
   if (own >= a.limits[Threshold::kMajority]) {
     finding.title = "Many tasks each run code of their own before their first kernel";
     finding.confidence = Confidence::kLow;
-    finding.evidence.push_back(fmt::format("{} of this time is in functions of the job's own: what each task does anew there is "
-                                           "work, what all do alike is start-up", human_percent(own)));
+    finding.evidence.push_back(
+        fmt::format("{} of this time is in functions of the job's own: what each task does anew there is "
+                    "work, what all do alike is start-up",
+                    human_percent(own)));
   } else if (own >= kSomeOwn) {
     finding.confidence = Confidence::kMedium;
   }

@@ -259,7 +259,7 @@ std::vector<std::string> common_words(const Analysis& a) {
 
 namespace {
 
-// "GPU 1: in each round of 12 readings (24.0 s) 8 show hardly a kernel, 49 times in a row"
+// "GPU 1: it goes in rounds of 12 readings (24.0 s), 49 of them: in most 8 show hardly a kernel"
 std::vector<std::string> beats(const Analysis& a) {
   std::vector<std::string> sentences;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -268,10 +268,10 @@ std::vector<std::string> beats(const Analysis& a) {
     const auto& slices = a.devices[device].slices;
     if (!beat || std::any_of(slices.begin(), slices.end(), in_phases)) continue;
     sentences.push_back(
-        fmt::format("{}: in each round of {:.0f} readings ({}) {:.0f} show hardly a kernel, {} times in a row",
+        fmt::format("{}: it goes in rounds of {:.0f} readings ({}), {} of them: in most {:.0f} show hardly a kernel",
                     a.device_name(device), beat->readings,
-                    human_duration(static_cast<Nanos>(beat->readings * static_cast<double>(beat->interval))), beat->low,
-                    beat->rounds));
+                    human_duration(static_cast<Nanos>(beat->readings * static_cast<double>(beat->interval))),
+                    beat->rounds, beat->low));
   }
   return sentences;
 }

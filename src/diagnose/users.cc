@@ -49,6 +49,7 @@ std::string named_processes(const Analysis& a) {
 }
 
 LastListed last_listed(const Analysis& a, std::size_t device) {
+  if (a.window.end < a.meta.end) return {};
   const auto told = [&](const char* key) {
     const auto found = a.meta.extra.find(fmt::format("{}.{}", key, a.devices[device].device.index));
     return found == a.meta.extra.end() ? "" : visible(found->second);

@@ -13,7 +13,7 @@ namespace headroom::diagnose {
 // What else a log says of the processes on its GPUs: "4101 python (GPU 0)"; "" where it names none.
 [[nodiscard]] std::string named_processes(const Analysis& a);
 // Of programs that computed on a device, those that its last reading lists; where that lists none, the one that was
-// seen last. Both "" where the log does not tell.
+// seen last. Both "" where the log does not tell, and of a window that ends before it.
 struct LastListed {
   std::string still, gone;
 };

@@ -271,13 +271,13 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
 void LineMarks::take_own_metrics(std::string_view text) {
   static const RE2 one(
       R"((?:^|[\s,;|(\[])([A-Za-z][\w/-]*)\s*[:=]\s*([-+]?(?:\d[\d.]*|\.\d+)(?:[eE][-+]?\d+)?)([^\s,;|)\]]*\s*[A-Za-z/]*))");
-  static const RE2 cell(R"(\|\s*([A-Za-z][\w/-]*)\s+([-+]?(?:\d[\d.]*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:$|\b))");
+  static const RE2 cell(R"(\s*([A-Za-z][\w/-]*)\s+([-+]?(?:\d[\d.]*|\.\d+)(?:[eE][-+]?\d+)?)\s*)");
   static const RE2 known(R"((?i).*(?:)" HEADROOM_TOLD R"())");
   static const RE2 unit(
       R"((?i)%?(?:[^\s%].*|\s+(?:s|secs?|seconds|ms|mins?|minutes|h|hours|[kmg]i?b|[a-z]+/s(?:ec)?)))");
-  constexpr std::array<std::string_view, 17> kOther{"epoch", "step",     "global_step", "iteration", "iter",  "batch",
-                                                    "time",  "eta",      "elapsed",     "remaining", "total", "took",
-                                                    "rank",  "duration", "seed",        "fold",      "size"};
+  constexpr std::array<std::string_view, 21> kOther{
+      "epoch", "step", "global_step", "iteration", "iter", "batch", "time", "eta",    "elapsed", "remaining", "total",
+      "took",  "rank", "duration",    "seed",      "fold", "size",  "gpu",  "device", "worker",  "trial"};
   const auto take = [&](re2::StringPiece name, re2::StringPiece value) {
     const std::string called(name.data(), name.size());
     if (RE2::FullMatch(called, known) || std::find(kOther.begin(), kOther.end(), lower(called)) != kOther.end()) return;
@@ -288,8 +288,8 @@ void LineMarks::take_own_metrics(std::string_view text) {
     rest = re2::StringPiece(behind.data(), static_cast<std::size_t>(text.data() + text.size() - behind.data()));
     if (!RE2::FullMatch(behind, unit)) take(name, value);
   }
-  rest = re2::StringPiece(text.data(), text.size());
-  while (RE2::FindAndConsume(&rest, cell, &name, &value)) take(name, value);
+  for (const std::string_view part : split(text.substr(std::min(text.size(), text.find('|'))), '|'))
+    if (RE2::FullMatch(re2::StringPiece(part.data(), part.size()), cell, &name, &value)) take(name, value);
 }
 
 // Several ranks may say of the same epoch that it begins.

@@ -53,6 +53,8 @@ TEST(LineMarks, MetricsOfOnesOwnStandBesideKnownOnes) {
             (Metrics{{"loss", 0.9}, {"sharpe", 0.3}}));
   EXPECT_EQ(metrics("Epoch 1/3 | loss 1.0 | Sharpe 0.3 | IC 0.01"),
             (Metrics{{"loss", 1.0}, {"Sharpe", 0.3}, {"IC", 0.01}}));
+  EXPECT_EQ(metrics("Epoch 1/3 | loss 1.0 | mem 3.2 GB | GPU 0 | took 4 s | IC 0.01"),
+            (Metrics{{"loss", 1.0}, {"IC", 0.01}}));
   EXPECT_EQ(metrics("lr=0.1 loss_weight=2 layers=3"), Metrics{}) << "settings";
   EXPECT_EQ(metrics("Sharpe: 1.21"), Metrics{}) << "what it is, nothing tells";
   EXPECT_EQ(metrics("epoch 3 of the paper: loss of data in 2019"), Metrics{});

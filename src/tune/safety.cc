@@ -23,9 +23,9 @@ Verdict of_memory(const Change& change, const Circumstances& circumstances, cons
   const std::int64_t n = change.settings.workers;
   if (!memory || !options.gpu_memory_bytes) {
     if (n <= circumstances.base_workers) return {};
-    return {Safety::kModerate, memory ? fmt::format("the GPU's memory is not known, of which {} would be in use",
-                                                    human_bytes(*memory))
-                                      : "memory per trial is not known: measure one with headroom run"};
+    return {Safety::kModerate,
+            memory ? fmt::format("the GPU's memory is not known, of which {} would be in use", human_bytes(*memory))
+                   : "memory per trial is not known: measure one with headroom run"};
   }
   const std::string sum =
       fmt::format("memory: {} x {} of {}", n, human_bytes(*memory / n), human_bytes(*options.gpu_memory_bytes));
