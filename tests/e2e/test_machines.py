@@ -169,8 +169,10 @@ def test_hidepid_hides_others_and_not_the_job(open_path):
 @pytest.mark.parametrize("option, whose", [("2", "the processes of other users"), ("1", " of root")])
 def test_top_says_that_proc_hides_processes_and_whose(open_path, option, whose):
     open_path.chmod(0o777)
-    inner = " ".join(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HEADROOM_NVML=/none", HEADROOM,
-                      "top", "--once", "--width", "200"])
+    program = open_path / "headroom"
+    shutil.copy(HEADROOM, program)  # the checkout may lie where others may not look
+    inner = " ".join(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HEADROOM_NVML=/none",
+                      str(program), "top", "--once", "--width", "200"])
     done = subprocess.run([*UNSHARE, "sh", "-c", f"mount -t proc -o hidepid={option} proc /proc && {inner}"],
                           env=environment(open_path), cwd=open_path, capture_output=True, text=True, timeout=60, check=False)
     if "mount:" in done.stderr:
@@ -183,10 +185,12 @@ def test_top_says_that_proc_hides_processes_and_whose(open_path, option, whose):
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root may become another user")
 def test_top_of_another_users_job_says_whose_it_is(open_path):
     open_path.chmod(0o777)
+    program = open_path / "headroom"
+    shutil.copy(HEADROOM, program)  # the checkout may lie where others may not look
     job = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.1)"], cwd=open_path)
     try:
         done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HEADROOM_NVML=/none",
-                               HEADROOM, "top", "--once", "--width", "200", "--pid", str(job.pid)], env=environment(open_path),
+                               str(program), "top", "--once", "--width", "200", "--pid", str(job.pid)], env=environment(open_path),
                               cwd=open_path, capture_output=True, text=True, timeout=60, check=False)
     finally:
         job.kill()
