@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/analysis.h"
 
-#include "analyze/call_evidence.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "analyze/call_evidence.h"
 #include "analyze/doubt.h"
 #include "analyze/evidence.h"
 #include "analyze/named_phases.h"

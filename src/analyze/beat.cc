@@ -34,7 +34,7 @@ std::vector<Round> rounds_of(const std::vector<double>& values, double busy) {
   return rounds;
 }
 
-// The share of rounds that are as the middle one: to a tenth, and to a reading where they are long.
+// The share of rounds that are as the middle one, give or take `off`.
 double alike(const std::vector<Round>& rounds, double Round::*of, double middle, double off) {
   const auto count = std::count_if(rounds.begin(), rounds.end(),
                                    [&](const Round& round) { return std::abs(round.*of - middle) <= off; });

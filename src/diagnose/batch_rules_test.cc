@@ -355,6 +355,7 @@ TEST(BatchRules, CodeOfItsOwnBeforeATasksFirstKernelIsNotSurelyStartUp) {
   ASSERT_TRUE(find_single(own, Cause::kTrialChurn) && find_single(imports, Cause::kTrialChurn));
   EXPECT_EQ(find_single(own, Cause::kTrialChurn)->confidence, Confidence::kLow);
   EXPECT_THAT(find_single(own, Cause::kTrialChurn)->title, StartsWith("Many tasks each run code of their own"));
+  EXPECT_THAT(find_single(own, Cause::kTrialChurn)->advice, HasSubstr("what each does anew is work"));
   EXPECT_EQ(find_single(imports, Cause::kTrialChurn)->confidence, Confidence::kHigh);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/headline.h"
-#include "diagnose/named_code.h"
 
 #include <fmt/format.h>
 
@@ -16,6 +15,7 @@
 #include "base/visible.h"
 #include "diagnose/claims.h"
 #include "diagnose/log_ends.h"
+#include "diagnose/named_code.h"
 #include "diagnose/unseen.h"
 #include "diagnose/users.h"
 #include "diagnose/words.h"

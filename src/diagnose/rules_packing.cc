@@ -53,22 +53,25 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
                   human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
   if (imported_later(a, startup) > 0) finding.told_apart_from.front() += ", or their stacks were in an import";
-  const double own = own_code(a, startup);
-  if (own >= a.limits[Threshold::kMajority]) {
+  finding.would_overturn =
+      "what a task does before its first kernel: if it is work, such as fitting on the CPU, this is wrong";
+  finding.advice =
+      "let one process do several tasks: imports, data and the CUDA context then come once; start-up beside another "
+      "task's kernels costs nothing, so more tasks per GPU hide it. Wrong where tasks leak state into each other";
+  if (const double own = own_code(a, startup); own >= a.limits[Threshold::kMajority]) {
     finding.title = "Many tasks each run code of their own before their first kernel";
     finding.confidence = Confidence::kLow;
     finding.evidence.push_back(
         fmt::format("{} of this time is in functions of the job's own: what each task does anew there is "
                     "work, what all do alike is start-up",
                     human_percent(own)));
+    finding.advice =
+        "what all tasks do alike in it: do it once, in one process for several of them; what each does anew is work: "
+        "make "
+        "it cheaper, or put more tasks on a GPU, so that it lies beside another one's kernels";
   } else if (own >= kSomeOwn) {
     finding.confidence = Confidence::kMedium;
   }
-  finding.would_overturn =
-      "what a task does before its first kernel: if it is work, such as fitting on the CPU, this is wrong";
-  finding.advice =
-      "let one process do several tasks: imports, data and the CUDA context then come once; start-up beside another "
-      "task's kernels costs nothing, so more tasks per GPU hide it. Wrong where tasks leak state into each other";
   // One start per GPU remains.
   const Nanos left = a.ledger.budget() - std::max<Nanos>(0, cost - median * static_cast<Nanos>(a.devices.size()));
   finding.gain = Gain{1.0, static_cast<double>(a.ledger.budget()) / static_cast<double>(std::max<Nanos>(1, left)),

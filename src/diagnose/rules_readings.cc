@@ -310,9 +310,11 @@ std::string may_share(const Analysis& a, const std::vector<std::size_t>& apart) 
     room = std::max(room, static_cast<double>(a.devices[device].device.memory_total_bytes.value_or(0)));
   }
   if (busy > kOfOne || memory <= 0 || memory > a.limits[Threshold::kMemoryFull] * room) return "";
-  return fmt::format("if {} {} other work than the rest, let that share one GPU, of which it needs {}{}; else ",
-                     gpu_names(a, apart), apart.size() == 1 ? "does" : "do", human_percent(busy),
-                     apart.size() == 1 ? "" : ", and give the others back");
+  const bool one = apart.size() == 1;
+  return fmt::format("if {} {} other work than the rest, let that share {}: {} busy for {} of the time{}; else ",
+                     gpu_names(a, apart), one ? "does" : "do", one ? "a GPU with more" : "one GPU",
+                     one ? "it was" : "together they were", human_percent(busy),
+                     one ? "" : ", and the others come back");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -471,8 +472,17 @@ TEST_F(LiveTree, AnotherUsersProcessIsReadAsFarAsAllowedAndTheRestIsSaid) {
     attach.pids = {job.pid()};
     TreeReader tree(attach);
     MemorySink sink;
-    // The environment of a process that was just forked is read a little later.
-    for (const Nanos later : {Nanos{0}, kSecond}) tree.read(boottime_now() + later, sink);
+    // The environment of a process that was just forked is read a little later, and it may not sleep yet.
+    const auto sleeps = [&] {
+      const Column* wait =
+          sink.recording().sources.empty() ? nullptr : sink.recording().tracks[0].find(Metric::kWaitChannel);
+      return wait && wait->values.back() != static_cast<std::int64_t>(WaitChannel::kRunning);
+    };
+    tree.read(boottime_now(), sink);
+    for (Nanos later = kSecond; later == kSecond || (!sleeps() && later < 100'000 * kSecond); later += kSecond) {
+      tree.read(boottime_now() + later, sink);
+      ::sched_yield();
+    }
     const Recording recording = sink.take();
     if (recording.sources.size() != 1) ::_exit(11);
     const Track& track = recording.tracks[0];

@@ -186,6 +186,8 @@ TEST(Forms, ALogOfProcessesTellsWhoIsOnAGpuAtItsEnd) {
   ASSERT_TRUE(read) << read.error().what;
   EXPECT_EQ(read->meta.extra.at("listed.0"), "4101 python");
   EXPECT_EQ(read->meta.extra.at("gone.1"), "4177 train, listed last at 10:00:29");
+  for (int pid = 0; pid < 9; ++pid) log += fmt::format("20250203 10:00:39 1 {} C 20 6 - - t\n", 5000 + pid);
+  EXPECT_EQ(import_log("many.pmon", log, {})->meta.extra.at("listed.1"), "5000 t, 5001 t, 5002 t, 5003 t and 5 others");
   EXPECT_FALSE(read->meta.extra.contains("gone.0") || read->meta.extra.contains("listed.1"));
   EXPECT_FALSE(read->meta.extra.contains("gone.2") || read->meta.extra.contains("listed.2")) << "nobody ever was there";
 }

@@ -127,6 +127,7 @@ std::map<std::string_view, std::vector<Use>> longest_uses(const PmonProcesses& p
 // seen last.
 void tell_the_last(const PmonProcesses& processes, const std::map<std::string, PmonRound, std::less<>>& rounds,
                    Attrs& extra) {
+  constexpr std::size_t kNamed = 4;
   for (const auto& [gpu, round] : rounds) {
     std::vector<std::string> listed;
     const OnGpu* last = nullptr;
@@ -139,9 +140,10 @@ void tell_the_last(const PmonProcesses& processes, const std::map<std::string, P
       if (on.shares.back().first + 1 >= round.number) listed.push_back(name);
       if (!last || on.shares.back().first > last->shares.back().first) last = &on, who = name;
     }
-    if (!listed.empty())
-      extra["listed." + gpu] = fmt::format("{}", fmt::join(listed, ", "));
-    else if (last)
+    if (const std::size_t all = listed.size(); all > 0) {
+      listed.resize(std::min(kNamed, all));
+      extra["listed." + gpu] = join(listed, ", ") + (all > kNamed ? fmt::format(" and {} others", all - kNamed) : "");
+    } else if (last)
       extra["gone." + gpu] = last->until.empty() ? who : fmt::format("{}, listed last at {}", who, last->until);
   }
 }

@@ -167,9 +167,8 @@ LiveFindings::News LiveFindings::look(const Explanation& whole, const Explanatio
     const std::set<std::string> gpus = gpus_of(finding, in);
     if (!rings(finding, in, whole)) return;
     if (const std::string* same = stood_already(finding, gpus)) return call_it(*same, finding);
+    if (kind_of(finding) == Kind::kLost && is_known_loss(finding, gpus)) return;
     if (alarms_.contains(key)) return;
-    const Nanos from = finding.claims.empty() ? 0 : finding.claims.front().begin;
-    if (kind_of(finding) == Kind::kLost && !losses_.emplace(gpus, from).second) return;
     told_.insert(key);
     stands_no_more(key);  // as what cost time before
     alarms_[key] = {kind_of(finding), gpus, whole.ledger.end};
@@ -200,6 +199,15 @@ LiveFindings::News LiveFindings::look(const Explanation& whole, const Explanatio
     if (kind_of(recent.findings[i]) == Kind::kStandstill) ring(recent, i, recent_keys[i]);
   see_what_holds(whole, recent);
   return news;
+}
+
+// What is kept of a recording may begin within it.
+bool LiveFindings::is_known_loss(const Finding& finding, const std::set<std::string>& gpus) {
+  const Nanos from = finding.claims.empty() ? 0 : finding.claims.front().begin;
+  const Nanos until = finding.claims.empty() ? 0 : finding.claims.back().end;
+  const auto [known, is_new] = lost_until_.try_emplace(gpus, until);
+  const Nanos before = std::exchange(known->second, std::max(known->second, until));
+  return !is_new && from <= before;
 }
 
 void LiveFindings::stands_no_more(const std::string& key) {

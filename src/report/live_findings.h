@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model/explanation.h"
@@ -80,6 +79,8 @@ class LiveFindings {
   // The alarm that this goes on with; nullptr: there is none.
   [[nodiscard]] const std::string* stood_already(const Finding& finding, const std::set<std::string>& gpus) const;
   [[nodiscard]] static bool is_over(const Alarm& alarm, const Explanation& whole);
+  // Whether this loss of a GPU was seen in an earlier look.
+  [[nodiscard]] bool is_known_loss(const Finding& finding, const std::set<std::string>& gpus);
   void stands_no_more(const std::string& key);
   void call_it(const std::string& key, const Finding& finding);
   void see_what_holds(const Explanation& whole, const Explanation& recent);
@@ -88,8 +89,8 @@ class LiveFindings {
   std::map<std::string, Nanos> since_;  // of each finding that held in every look since then
   std::set<std::string> told_;
   std::map<std::string, Alarm> alarms_;  // told, and not over
-  // GPUs that the driver lost and from when on, once told: the recording keeps a loss that is over.
-  std::set<std::pair<std::set<std::string>, Nanos>> losses_;
+  // GPUs that the driver lost, with the end of the last loss that was seen: the recording keeps one that is over.
+  std::map<std::set<std::string>, Nanos> lost_until_;
   std::vector<Told> standing_;  // of told_, in that order
 };
 

@@ -45,9 +45,9 @@ TEST(LiveFindings, AreToldOnceAndWhenTheyHeldTwice) {
 
 TEST(LiveFindings, ALostGpuIsToldOnceAndOnceAsOver) {
   LiveFindings live({});
-  const auto at = [&](Nanos end, Nanos lost_until) {
-    Finding lost{.cause = Cause::kDeviceLost, .title = "lost", .claims = {{.begin = 10 * kSecond, .end = lost_until}}};
-    Slice gone{.begin = 10 * kSecond, .end = lost_until, .account = Account::kUnobserved};
+  const auto at = [&](Nanos end, Nanos lost_until, Nanos from = 10 * kSecond) {
+    Finding lost{.cause = Cause::kDeviceLost, .title = "lost", .claims = {{.begin = from, .end = lost_until}}};
+    Slice gone{.begin = from, .end = lost_until, .account = Account::kUnobserved};
     Slice back{.begin = lost_until, .end = end, .account = Account::kUseful};
     const Explanation e = after(end, {lost}, lost_until < end ? std::vector{gone, back} : std::vector{gone});
     const auto news = live.look(e, e);
@@ -57,6 +57,9 @@ TEST(LiveFindings, ALostGpuIsToldOnceAndOnceAsOver) {
   EXPECT_EQ(at(30 * kSecond, 25 * kSecond), std::pair(std::size_t{0}, std::size_t{1}));
   for (Nanos end = 40 * kSecond; end < 100 * kSecond; end += 10 * kSecond)
     EXPECT_EQ(at(end, 25 * kSecond), std::pair(std::size_t{0}, std::size_t{0}));
+  for (Nanos from = 12 * kSecond; from < 25 * kSecond; from += 4 * kSecond)  // what is kept begins within it
+    EXPECT_EQ(at(100 * kSecond + from, 25 * kSecond, from), std::pair(std::size_t{0}, std::size_t{0}));
+  EXPECT_EQ(at(150 * kSecond, 150 * kSecond, 140 * kSecond), std::pair(std::size_t{1}, std::size_t{0})) << "another";
 }
 
 TEST(LiveFindings, AYoungRecordingSaysNothing) {

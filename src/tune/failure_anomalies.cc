@@ -106,7 +106,7 @@ std::string same_again(const Study& study, const std::vector<std::size_t>& trial
           ? "each is a retry of the one before: set max_retry of RetryFailedTrialCallback lower, and see in the log "
             "of the first why it failed"
       : enqueued
-          ? "enqueue_trial() asked for each: see in the log of the first why it failed before it is asked for again"
+          ? "enqueue_trial() asked for them: see in the log of the first why it failed before it is asked for again"
           : "what repeats them (enqueue_trial(), a retry, a sampler with a fixed seed) asks in vain: see in the "
             "log of the first why it failed");
 }

@@ -146,7 +146,7 @@ TEST(Failures, OfOneSetOfParametersSayAllOfThemAndWhatAsksForThem) {
                 0U)
           << found->next;
       EXPECT_EQ(found->text.find("whatever the parameters"), std::string::npos) << found->text;
-      const char* who = by == By::kEnqueued ? "enqueue_trial() asked for each"
+      const char* who = by == By::kEnqueued ? "enqueue_trial() asked for them"
                         : by == By::kRetry  ? "max_retry"
                                             : "what repeats them";
       EXPECT_NE(found->next.find(who), std::string::npos) << found->next;
