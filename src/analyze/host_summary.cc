@@ -180,8 +180,10 @@ HostSummary host_summary(const Recording& recording, const JobView& job, const W
   }
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     if (job.has_job && !job.in_job[static_cast<std::size_t>(id)]) continue;
+    double used = 0;  // seconds
     for (const Activity& a : job.did[static_cast<std::size_t>(id)])
-      if (a.end > late_from && a.begin < window.end) summary.late_cpu = std::max(summary.late_cpu, a.cpu);
+      used += a.cpu * std::max(0.0, seconds(std::min(a.end, window.end) - std::max(a.begin, late_from)));
+    summary.late_cpu = std::max(summary.late_cpu, used / std::max(1e-9, seconds(window.end - late_from)));
   }
   return summary;
 }

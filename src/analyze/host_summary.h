@@ -52,7 +52,7 @@ struct HostSummary {
   std::optional<double> memory_pressure, group_pressure;  // ... for memory; and some process of the job's cgroup
   std::optional<double> swapped_in;                       // pages per second, by the whole machine
   std::optional<double> major_faults;                     // per second, of owners and helpers together
-  double late_cpu = 0;                                    // cores: the busiest process of the job after `late_from`
+  double late_cpu = 0;     // cores, on average: the busiest process of the job after `late_from`
   double of_readings = 1;  // the share of the owners' readings that is summed up: what is low says little of its time
 
   // Whether hardly any core of the machine was left; where that is not recorded, it may be so.

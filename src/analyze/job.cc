@@ -93,6 +93,20 @@ std::vector<std::vector<SourceId>> children_of(const Recording& recording) {
   return children;
 }
 
+// What multiprocessing starts beside its workers, to clear away what they leave behind.
+std::set<SourceId> trackers_of(const Recording& recording) {
+  std::set<SourceId> trackers;
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    const auto& attrs = source_of(recording, id).attrs;
+    const auto command = attrs.find("cmdline");
+    if (command == attrs.end()) continue;
+    for (const std::string_view module :
+         {"multiprocessing.resource_tracker import", "multiprocessing.semaphore_tracker import"})
+      if (command->second.find(module) != std::string::npos) trackers.insert(id);
+  }
+  return trackers;
+}
+
 // A process that got away from its attempt's tree (a double fork) belongs to the only attempt that had the device as
 // long as the process was seen there; -1 where there were several.
 std::int32_t only_attempt(const BatchView& batch, const ContextUse& use, Nanos listing) {
@@ -390,6 +404,7 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   const ProcessesOfTasks of_tasks(view.batch);
   view.has_job = view.batch.present;
   view.children = children_of(recording);
+  view.trackers = trackers_of(recording);
   view.holds.assign(recording.sources.size(), false);
   view.in_job.assign(recording.sources.size(), false);
   view.no_gpu_until.assign(recording.sources.size(), recording.meta.start);
@@ -463,7 +478,7 @@ std::vector<SourceId> descendants(const JobView& job, SourceId process) {
     open.pop_back();
     for (const SourceId id : job.children[static_cast<std::size_t>(parent)]) {
       if (id == process) continue;  // a damaged file may hold a circle
-      found.push_back(id);
+      if (!job.trackers.contains(id)) found.push_back(id);
       open.push_back(id);
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ struct JobView {
   Nanos listing_interval = kSecond;  // median time between process listings
   BatchView batch;
   std::vector<std::vector<SourceId>> children;      // by SourceId of a process
+  std::set<SourceId> trackers;                      // processes of Python's own, which do nothing for the job
   std::vector<bool> holds;                          // by SourceId of a process: it holds a context of `uses`
   std::vector<bool> in_job;                         // likewise: it belongs to the job
   std::vector<Nanos> no_gpu_until;                  // likewise: nothing of it ran on a GPU before (begin: not known)
@@ -95,7 +97,7 @@ struct JobView {
 // When the driver's list of the processes on this device was read; empty where that is not recorded.
 [[nodiscard]] std::vector<Nanos> list_readings(const Recording& recording, SourceId gpu);
 
-// The sources of processes below `process` (children, grandchildren, …), itself excluded.
+// The sources of processes below `process` (children, grandchildren, …), itself and trackers excluded.
 [[nodiscard]] std::vector<SourceId> descendants(const JobView& job, SourceId process);
 
 }  // namespace headroom

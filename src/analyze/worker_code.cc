@@ -194,12 +194,14 @@ std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& jo
   for (std::size_t place = 0; place < places.size(); ++place)
     numbers.emplace(places[place], static_cast<std::int32_t>(place));
   std::vector<std::int32_t> place_of_list;  // of those that may be idle time, else -1
+  std::vector<bool> launches;
   for (std::size_t list = 0; list < stacks.line_of_list.size(); ++list) {
     const bool waits = stacks.busy_of_list[list] == stacks::Busy::kWaitsForKernels;
     const bool counts = stacks.kind_of_list[list] < stacks.kinds.size() &&  // it is in looks
-                        (accounts == LinesOf::kSync ? waits : stacks.busy_of_list[list] <= stacks::Busy::kUnknown);
+                        waits == (accounts == LinesOf::kSync);
     const auto known = counts ? numbers.find(stacks.kinds[stacks.kind_of_list[list]].where) : numbers.end();
     place_of_list.push_back(known == numbers.end() ? -1 : known->second);
+    launches.push_back(stacks.busy_of_list[list] == stacks::Busy::kLaunches);
   }
   // A reading does not say which part of it was idle: of the time from the first idle time at a place to the last.
   const Nanos around = accounts == LinesOf::kStartup ? 0 : kSecond;
@@ -225,11 +227,18 @@ std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& jo
       if (const std::int32_t place = place_of_list[look.list];
           place >= 0 && times[static_cast<std::size_t>(place)].holds(look.at))
         ++looks_at[look.list];
+  // Between its launches the GPU may be idle, or not: they count only where hardly anything else was seen there.
+  std::vector<std::size_t> launching(places.size()), others(places.size());
+  for (std::size_t list = 0; list < looks_at.size(); ++list)
+    if (looks_at[list] > 0)
+      (launches[list] ? launching : others)[static_cast<std::size_t>(place_of_list[list])] += looks_at[list];
   std::vector<MainLine> seen(places.size());
   std::vector<std::set<std::string_view>> files(places.size());
   for (std::size_t list = 0; list < looks_at.size(); ++list) {
     if (looks_at[list] == 0) continue;
     const auto place = static_cast<std::size_t>(place_of_list[list]);
+    constexpr std::size_t kFarMore = 2;  // times
+    if (launches[list] && launching[place] < kFarMore * others[place]) continue;
     seen[place].add(stacks.line_of_list[list], looks_at[list]);
     files[place].insert(stacks.kinds[stacks.kind_of_list[list]].file);
   }

@@ -9,6 +9,10 @@
 // Idle time that is a wait for a CPU core more than anything else, whatever code it lies in.
 namespace headroom::diagnose {
 
+// What would overturn that cores are what is missing.
+inline constexpr std::string_view kCoresOfItsOwn =
+    "run it on cores that nothing else uses: if the GPU is idle for as long, this is wrong";
+
 // How long the main thread of the process on a GPU waited for a core, as the scheduler counts it. Shares of the time
 // from the first kernel to the last one.
 struct CoreWaits {
@@ -27,6 +31,6 @@ struct CoreWaits {
 
 // Cores to spare give back what was waited for one, and of the time on one what sharing it may have cost: code needs
 // the rest anyhow. These shares of the whole time bound the gain where that is less than it was; `whose` wait it is.
-void gains_the_wait(Finding& finding, double waited, double ran, std::string_view whose);
+void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose);
 
 }  // namespace headroom::diagnose

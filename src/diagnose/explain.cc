@@ -21,6 +21,7 @@
 #include "diagnose/pipeline.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
+#include "diagnose/weigh.h"
 #include "diagnose/words.h"
 #include "model/events.h"
 #include "model/losses.h"
@@ -282,6 +283,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     diagnose::name_the_device(a, finding);
     diagnose::name_the_code(a, parts, callers_told, finding);
     diagnose::name_the_phase(a, finding);
+    diagnose::weigh(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
   diagnose::count_once(a, e.findings);

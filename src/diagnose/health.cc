@@ -294,7 +294,7 @@ HealthCheck progress(const Analysis& a) {
   if (!a.job.has_host) return {"progress", Answer::kUnknown, none};
   if (a.job.batch.present && !gpu_task_late(a))
     return {"progress", Answer::kUnknown, none + ", and no task that was seen to use a GPU ran for most of it"};
-  return {"progress", Answer::kNo, none + ", and no CPU work"};
+  return {"progress", Answer::kNo, none + ", and hardly any CPU work"};
 }
 
 // Kernels that come back, or other work, are no deadlock.

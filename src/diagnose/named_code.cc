@@ -105,6 +105,16 @@ double own_code(const Analysis& a, const Claims& claims) {
   return own;
 }
 
+double plain_share(const Analysis& a, const Claims& claims) {
+  double plain = 0;
+  for (const ClaimedPiece& piece : claims) {
+    if (piece.where < 0) continue;
+    const auto known = a.code.plain_shares.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.code.plain_shares.end()) plain += known->second * static_cast<double>(piece.end - piece.begin);
+  }
+  return plain / static_cast<double>(std::max<Nanos>(1, length(claims)));
+}
+
 double share_in(const Analysis& a, const Claims& claims, stacks::Family family) {
   Nanos there = 0;
   for (const ClaimedPiece& piece : claims) {

@@ -52,6 +52,9 @@ struct WorkersAt {
 };
 [[nodiscard]] WorkersAt workers_at(const Analysis& a, const Claims& claims);
 
+// Of the claimed time the share in which its stacks were in code that uses no GPU.
+[[nodiscard]] double plain_share(const Analysis& a, const Claims& claims);
+
 // Whether a process of the job was on a device.
 [[nodiscard]] bool holds(const Analysis& a, SourceId process, std::size_t device);
 

@@ -260,11 +260,29 @@ void nobody_asks(Finding& finding) {
 
 }  // namespace
 
+double share_on(const Analysis& a, const Looks& looks, WaitKind kind) {
+  return share_of(named_waits(a, looks), [&](const NamedWait& wait) { return is_one(wait, kind); });
+}
+
 std::string pipe_end(const Analysis& a, const Looks& looks) {
   for (const NamedWait& wait : named_waits(a, looks))
     if (is_to_a_process(wait)) return other_end(a, wait.targets.front());
   return "";
 }
+
+namespace {
+
+// Whoever reads from the pipe is slower than what the job writes.
+void writes_to_a_full_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
+  const std::string reader = pipe_end(a, s.owner_looks);
+  finding.cause = Cause::kLoggingUpload;
+  finding.candidates.clear();
+  finding.title = fmt::format("The GPU waits while the job writes to a pipe that is full{}",
+                              reader.empty() ? "" : fmt::format(", which {} reads", reader));
+  finding.advice = "write less or less often, or from a thread of its own; or let its reader take it faster";
+}
+
+}  // namespace
 
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   const std::vector<NamedWait> waits = named_waits(a, s.owner_looks);
@@ -300,7 +318,10 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     constexpr double kNearlyAll = 0.9;
     if (accepted >= kNearlyAll * claimed && fed + feeds < some) nobody_asks(finding);
   }
-  if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
+  if (writes >= covers && reads + fed < some &&
+      std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kLoggingUpload) > 0)
+    writes_to_a_full_pipe(a, s, finding);
+  else if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
     decide(waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",
            "read ahead beside the kernels, or copy the data to a local disk", finding);
   else if (finding.candidates == Causes{Cause::kLoggingUpload} && feeds >= most)

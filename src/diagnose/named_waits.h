@@ -24,4 +24,7 @@ namespace headroom::diagnose {
 // Takes out of a set about idle time of the owners what they cannot have waited for, by what they waited for by name.
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
 
+// The share of the looks that found a main thread waiting for one thing of this kind.
+[[nodiscard]] double share_on(const Analysis& a, const Looks& looks, WaitKind kind);
+
 }  // namespace headroom::diagnose

@@ -16,6 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RecordingBuilder;
+using ::testing::UnorderedElementsAre;
 
 constexpr double kStart = 6, kEpoch = 18, kWork = 12;
 
@@ -43,8 +44,10 @@ Finding between_epochs(const std::string& before, const std::string& after, std:
 
 TEST(Rhythm, CodeThatRanBeforeTheFirstKernelPrepares) {
   const Finding finding = between_epochs("mix (/u/train.py:9)", "end (/u/train.py:20)");
-  EXPECT_THAT(finding.candidates,
-              ElementsAre(Cause::kDuplicatePreprocessing, Cause::kInputInMainProcess, Cause::kHostGraphBuilding));
+  EXPECT_THAT(finding.candidates, UnorderedElementsAre(Cause::kDuplicatePreprocessing, Cause::kInputInMainProcess,
+                                                       Cause::kHostGraphBuilding));
+  EXPECT_EQ(finding.candidates.front(), Cause::kDuplicatePreprocessing);
+  EXPECT_THAT(finding.speaks_for.front(), HasSubstr("the same code ran before the first kernel"));
   EXPECT_THAT(finding.evidence, Contains(HasSubstr("before the first kernel, too")));
   EXPECT_THAT(finding.advice, HasSubstr("prepare it once"));
 }

@@ -27,10 +27,10 @@ std::vector<Finding> wanting_cores(const Analysis& a, const IdleParts& parts) {
       owner_sentence(s), helper_sentence(s)};
   append(finding.evidence, cores_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
-  finding.would_overturn = "run it on cores that nothing else uses: if the GPU is idle for as long, this is wrong";
+  finding.would_overturn = kCoresOfItsOwn;
   finding.advice = fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores);
   gains_at_most(a, finding, "if the GPU did not wait for that process at all");
-  gains_the_wait(finding, waits->waited + waits->starting, waits->ran, "its main thread");
+  gains_the_wait(a, finding, waits->waited + waits->starting, waits->ran, "its main thread");
   return only(std::move(finding));
 }
 

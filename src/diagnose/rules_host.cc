@@ -27,6 +27,24 @@ bool hardly(const Analysis& a, double ran, const Claims& claims) {
   return ran < std::max(a.limits[Threshold::kHelpersAtWork], kHardly * part_claimed(claims));
 }
 
+// The share of the claimed time in which its threads ran, or its main thread wanted to, if all that they did so in
+// these readings was in it.
+double ran_at_most(const HostSummary& s, const Claims& claims) {
+  return (s.owner_cpu + s.owner_delay + s.owner_threads) / std::max(1e-9, part_claimed(claims));
+}
+
+// Whether its stacks were in nothing but waits for most of the time, such as a lock on a file, or a sleep.
+bool only_waits(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  return s.owner_threads < a.limits[Threshold::kOtherThreads] &&
+         share_in(a, claims, stacks::Family::kSleep) + share_in(a, claims, stacks::Family::kLock) >=
+             a.limits[Threshold::kMajority];
+}
+
+// Whether it slept for more of the claimed time than it can have run in.
+bool mostly_asleep(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  return ran_at_most(s, claims) < a.limits[Threshold::kMajority] || only_waits(a, s, claims);
+}
+
 // Whether the kernel of a notebook was in its own loop for most of the time, and in no cell.
 bool at_the_prompt(const Analysis& a, const Claims& claims) {
   if (!notebook(a)) return false;
@@ -135,7 +153,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     say_the_loop(in_pauses, finding);
   } else if (hardly(a, main + s.owner_threads, finding.claims) && takes_a_lock(a, s, finding.claims)) {
     say_the_lock(a, s, in_pauses, finding);
-  } else if (hardly(a, main + s.owner_threads, finding.claims)) {
+  } else if (hardly(a, main + s.owner_threads, finding.claims) || only_waits(a, s, finding.claims)) {
     finding.title = in_pauses ? "The GPU pauses while the training process sleeps or waits itself"
                               : "The GPU waits while the training process sleeps or waits itself";
     finding.candidates = asleep_for(a, s, finding.claims, in_pauses);
@@ -144,8 +162,10 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.title = "The GPU waits while the main thread sleeps or waits, and other threads of its process run";
     finding.candidates = asleep_for(a, s, finding.claims, in_pauses);
     add(finding.candidates, {Cause::kGilContention});
-  } else if (const double ran = (main + s.owner_threads) / std::max(1e-9, part_claimed(finding.claims));
-             ran < a.limits[Threshold::kCovers]) {
+  } else if (const double ran = ran_at_most(s, finding.claims); ran < a.limits[Threshold::kCovers]) {
+    if (ran < a.limits[Threshold::kMajority])
+      finding.title = in_pauses ? "The GPU pauses while the training process mostly sleeps or waits itself"
+                                : "The GPU waits while the training process mostly sleeps or waits itself";
     finding.evidence.push_back(
         fmt::format("it ran, or wanted to, for as long as {} of this time at most: for the rest it slept or waited",
                     human_percent(ran)));
@@ -195,12 +215,13 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.title = "The GPU waits for somebody at a terminal";
   }
   if (!in_pauses && a.code.kernel_waits.share >= a.limits[Threshold::kChannelShare])
-    finding.evidence.push_back(
-        fmt::format("{} in {}, in {} of the looks at {} stacks: what comes after that does not overlap with them",
-                    devices_of_ranks(a).size() > 1 ? "the processes on the GPUs wait for their kernels"
-                                                   : "it waits for its kernels",
-                    a.code.kernel_waits.place, human_percent(a.code.kernel_waits.share),
-                    devices_of_ranks(a).size() > 1 ? "all their" : "its"));
+    finding.evidence.push_back(fmt::format(
+        "{} in {}, in {} of the looks at {} stacks: what comes after that does not overlap with the kernels "
+        "that it waited for",
+        devices_of_ranks(a).size() > 1 ? "the processes on the GPUs wait for their kernels"
+                                       : "it waits for its kernels",
+        a.code.kernel_waits.place, human_percent(a.code.kernel_waits.share),
+        devices_of_ranks(a).size() > 1 ? "all their" : "its"));
   const bool asleep = hardly(a, main + s.owner_threads, finding.claims);
   finding.advice =
       for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
@@ -211,8 +232,9 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       : asleep && takes_a_lock(a, s, finding.claims)
           ? "see which thread or process has that lock meanwhile (py-spy dump shows all threads): hold it shorter, or "
             "take it beside the kernels"
-      : asleep ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
-               : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
+      : asleep || mostly_asleep(a, s, finding.claims)
+          ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
+          : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   if (hardly(a, main + s.owner_threads, finding.claims)) {
     const bool in_loop = mostly_at(a, finding.claims, a.code.idle_loops);
     if (!in_loop && !say_the_timer(a, finding) && !say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
@@ -283,13 +305,7 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
 // Where most of its stacks are in code that uses no GPU, neither launches nor waits for kernels take the time.
 void follow_the_plain(const Analysis& a, Finding& finding) {
   constexpr double kMostly = 2.0 / 3;
-  double plain = 0;
-  for (const ClaimedPiece& piece : finding.claims) {
-    if (piece.where < 0) continue;
-    const auto known = a.code.plain_shares.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-    if (known != a.code.plain_shares.end()) plain += known->second * static_cast<double>(piece.end - piece.begin);
-  }
-  const double share = plain / static_cast<double>(std::max<Nanos>(1, finding.cost()));
+  const double share = plain_share(a, finding.claims);
   if (share < kMostly) return;
   const auto uses_gpu = [](Cause cause) {
     return cause == Cause::kLaunchBound || cause == Cause::kSyncPoints || cause == Cause::kPageableCopies;
@@ -335,6 +351,14 @@ void follow_the_family(const Analysis& a, Finding& finding) {
   }
 }
 
+// ", for 54 % of this time": that of whole readings is no share of a part of them.
+std::string waits_for(const HostSummary& s) {
+  constexpr double kNearlyAll = 0.9;
+  if (s.owner_delay >= kNearlyAll * s.of_readings) return "";
+  return s.of_readings >= kNearlyAll ? fmt::format(", for {} of this time", human_percent(s.owner_delay))
+                                     : std::string(", for a part of this time");
+}
+
 Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -361,10 +385,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   if (starved && s.owner_delay >= a.limits[Threshold::kHelpersStarved]) {
     finding.cause = Cause::kCpuOversubscribed;
-    constexpr double kNearlyAll = 0.9;
-    finding.title = fmt::format(
-        "The training process waits for a CPU core{}",
-        s.owner_delay < kNearlyAll ? fmt::format(", for {} of this time", human_percent(s.owner_delay)) : "");
+    finding.title = "The training process waits for a CPU core" + waits_for(s);
     if (!waits.empty()) {  // it sleeps between, and each time it wakes it wants a core again
       finding.cause.reset();
       finding.candidates = waits;
@@ -397,8 +418,10 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   if (s.owner_io && *s.owner_io < a.limits[Threshold::kOwnerIo] / 2)
     finding.told_apart_from.push_back(
         fmt::format("storage: it was blocked on I/O for {} of the time", human_percent(*s.owner_io)));
-  finding.would_overturn = fmt::format("{}: if the main thread spins in a CUDA synchronisation, this is wrong",
-                                       has_stacks(a) ? "py-spy dump --native --pid PID" : stack_dump(a));
+  finding.would_overturn = finding.cause
+                               ? std::string(kCoresOfItsOwn)
+                               : fmt::format("{}: if the main thread spins in a CUDA synchronisation, this is wrong",
+                                             has_stacks(a) ? "py-spy dump --native --pid PID" : stack_dump(a));
   if (!code_in(a, finding.claims).empty() && !finding.cause) {
     say_with_stacks(a, s, in_pauses, finding);
     if (in_pauses && !finding.cause && !hardly(a, s.owner_cpu + s.owner_delay, finding.claims))
@@ -406,8 +429,10 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     follow_the_family(a, finding);
     follow_the_plain(a, finding);
   }
-  if (hardly(a, s.owner_cpu + s.owner_delay, finding.claims)) follow_the_wait(a, s, in_pauses, finding);
-  finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);
+  if (hardly(a, s.owner_cpu + s.owner_delay, finding.claims) || mostly_asleep(a, s, finding.claims))
+    follow_the_wait(a, s, in_pauses, finding);
+  finding.asleep =
+      hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims) || mostly_asleep(a, s, finding.claims);
   exclude_copies(a, finding);
   exclude_storage(s, finding);
   may_want_memory(a, s, finding);
@@ -418,7 +443,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   gains_of_a_straggler(a, finding);
   if (const auto cores = core_waits(a);
       cores && finding.cause == Cause::kCpuOversubscribed && !threads && s.helpers == 0)
-    gains_the_wait(finding, cores->waited + cores->starting, cores->ran, "its main thread");
+    gains_the_wait(a, finding, cores->waited + cores->starting, cores->ran, "its main thread");
   return finding;
 }
 

@@ -319,7 +319,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
       finding.title = "The GPU waits for the data loader, whose workers wait for storage and for CPU cores";
     } else if (s.cores_full(a.limits[Threshold::kCoresFull])) {
       finding.cause = Cause::kCpuOversubscribed;
-      finding.told_apart_from = {"too few workers: more of them would share the same cores"};
+      finding.advice += "; more workers would share the same cores";
     } else {
       finding.candidates = {Cause::kCpuOversubscribed, Cause::kInputTooFewWorkers};
       finding.title = "The GPU waits for the data loader, whose workers wait for CPU cores at times";
@@ -337,7 +337,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   may_want_memory(a, s, finding);
   gains_at_most(a, finding, std::string(kCondition), ends);
   if (finding.cause == Cause::kCpuOversubscribed && s.helpers == 1)
-    gains_the_wait(finding, s.helper_delay, s.helper_cpu, "its worker");
+    gains_the_wait(a, finding, s.helper_delay, s.helper_cpu, "its worker");
   return only(std::move(finding));
 }
 

@@ -135,8 +135,9 @@ Finding about(const Analysis& a, Claims claims) {
   if (a.ledger.busy() == 0)
     finding.title = provisional ? "Start-up so far: no kernel has run yet" : "Start-up: no kernel was seen after it";
   const Stretches s = stretches_in(a, finding.claims);
-  finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
-                                  human_duration(s.longest))};
+  if (s.count > 0)
+    finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
+                                    human_duration(s.longest))};
   const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; });
   if (provisional && a.job.has_contexts && !a.job.batch.present && !held) {
     finding.confidence = Confidence::kLow;
@@ -150,6 +151,11 @@ Finding about(const Analysis& a, Claims claims) {
   if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
     finding.evidence.push_back(
         fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
+  const HostSummary host = host_during(a.job, a.devices, finding.claims);
+  const bool starved = host.owner_delay >= a.limits[Threshold::kHelpersStarved];
+  if (starved)
+    finding.evidence.push_back(fmt::format("{}its main thread was ready to run and had no core for {} of the time",
+                                           average_words(host), human_percent(host.owner_delay)));
   const Nanos later = imported_later(a, finding.claims);
   finding.told_apart_from = {fmt::format("pauses between kernels: {} had run yet", later > 0 ? "hardly any" : "none")};
   finding.would_overturn =
@@ -161,10 +167,13 @@ Finding about(const Analysis& a, Claims claims) {
   if (a.material(later)) {
     finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";
-    finding.evidence.front() =  // an import goes on in many pieces, between kernels
-        fmt::format("for {} of it modules were imported after a first kernel", human_duration(later));
+    if (s.count > 0) finding.evidence.erase(finding.evidence.begin());  // an import goes on in many, between kernels
+    finding.evidence.insert(
+        finding.evidence.begin(),
+        fmt::format("for {} of it modules were imported after a first kernel", human_duration(later)));
     finding.advice = kKeepWarm;
   }
+  if (starved) finding.advice += "; on cores that nothing else uses it starts sooner";
   return finding;
 }
 

@@ -95,7 +95,7 @@ Claims before_the_first(const Analysis& a) {
   if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
   Nanos first = a.window.end;
   for (const ContextUse& use : a.job.uses)
-    if (use.ours) first = std::min(first, use.begin);
+    if (use.ours) first = std::min(first, std::max(use.begin, use.held_from));
   const std::set<SourceId> around = around_the_gpus(a);
   if (around.empty()) return {};
   const Nanos seen_by = first + a.meta.interval;  // the end of a process is known to a sample only

@@ -157,6 +157,22 @@ TEST(Sets, StacksThatNameUnknownCodeExcludeNothingThatItMayWaitFor) {
   EXPECT_THAT(asleep.candidates, AllOf(Contains(Cause::kPageableCopies), Contains(Cause::kLoggingUpload)));
 }
 
+TEST(Sets, WhatSpeaksForACauseIsSaidAndPutsItBeforeTheOthers) {
+  const auto place = [](const Finding& finding, Cause cause) {
+    return std::find(finding.candidates.begin(), finding.candidates.end(), cause) - finding.candidates.begin();
+  };
+  const Finding sends = rest({.wait = WaitChannel::kSocket}).findings.front();
+  ASSERT_EQ(sends.speaks_for.size(), sends.candidates.size());
+  EXPECT_EQ(sends.candidates.front(), Cause::kLoggingUpload);
+  EXPECT_EQ(sends.speaks_for.front(), "it slept on a connection");
+  const Finding runs = rest({.cpu = 0.3}).findings.front();
+  EXPECT_EQ(runs.candidates.front(), Cause::kHostGraphBuilding);
+  EXPECT_EQ(runs.speaks_for.front(), "its main thread ran; its stacks are in its own code") << runs.evidence.front();
+  EXPECT_LT(place(runs, Cause::kInputInMainProcess), place(runs, Cause::kSyncPoints)) << "no stack waits for kernels";
+  const Finding sleeps = rest({.wait = WaitChannel::kSleep}).findings.front();
+  EXPECT_LT(place(sleeps, Cause::kBurstyInput), place(sleeps, Cause::kLoggingUpload)) << "a timer sends nothing";
+}
+
 TEST(Sets, AHelperThatWorksWhileItSleepsMayPrepareItsData) {
   const auto asleep = [](std::optional<double> helper_cpu) {
     RecordingBuilder builder(60);
@@ -279,6 +295,12 @@ TEST(Sets, OfReadingsAloneNothingIsLeftOutThatAnIdleGpuMayWaitFor) {
   EXPECT_THAT(first(1).candidates, AllOf(Contains(Cause::kPageableCopies), Contains(Cause::kEpochWorkerRestart),
                                          Contains(Cause::kInteractiveHoldingGpu), Not(Contains(Cause::kStraggler))));
   EXPECT_THAT(first(2).candidates, AllOf(Contains(Cause::kStraggler), Contains(Cause::kOneProcessImbalance)));
+}
+
+TEST(Sets, OfReadingsAloneNothingSpeaksForACause) {
+  const Finding finding = readings(60, 1, [](double) { return 0.5; }).findings.front();
+  EXPECT_GT(finding.candidates.size(), 1U);
+  EXPECT_TRUE(finding.speaks_for.empty());
 }
 
 TEST(Sets, IdleTimeInAndBetweenPhasesTooLittleForTwoFindingsMakesOne) {

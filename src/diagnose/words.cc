@@ -28,8 +28,8 @@ std::string larger_batch_words(double used, double total) {
 }
 
 std::string average_words(const HostSummary& s) {
-  constexpr double kMostOfThem = 0.5;
-  return s.of_readings >= kMostOfThem ? "" : "averaged over whole readings, ";
+  constexpr double kNearlyAll = 0.9;
+  return s.of_readings >= kNearlyAll ? "" : "over whole readings, ";
 }
 
 std::string owner_sentence(const HostSummary& s) {

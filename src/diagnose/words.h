@@ -10,7 +10,8 @@
 // Evidence lines that several rules share.
 namespace headroom::diagnose {
 
-// "averaged over whole readings, ", before what a summary of a time says that is less than half of these; else "".
+// "over whole readings, ", before what a summary of a time says that is less than nearly all of these; else
+// "".
 [[nodiscard]] std::string average_words(const HostSummary& s);
 [[nodiscard]] std::string owner_sentence(const HostSummary& s);
 // "a larger batch fits (3.5 times, if all of it grows with it; 10 % kept for fragments)", of bytes in use.

@@ -40,11 +40,12 @@ struct Gain {
 // The law that all findings of one explanation keep (diagnose/law.h): a finding costs what it claims, claims only time
 // that is in the ledger, and no two claim the same nanosecond, unless one is part of the other and says so.
 struct Finding {
-  std::optional<Cause> cause;          // absent for a set
-  std::vector<Cause> candidates;       // for a set: two or more, the likeliest first
-  std::string title;                   // one line, a claim, no full stop
-  Claims claims;                       // empty for what costs no device time
-  std::optional<std::size_t> part_of;  // index of the finding that claims the same time and more
+  std::optional<Cause> cause;           // absent for a set
+  std::vector<Cause> candidates;        // for a set: two or more, the likeliest first
+  std::vector<std::string> speaks_for;  // of each candidate, what was observed that does; "" or none: nothing
+  std::string title;                    // one line, a claim, no full stop
+  Claims claims;                        // empty for what costs no device time
+  std::optional<std::size_t> part_of;   // index of the finding that claims the same time and more
   // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
   std::optional<std::int32_t> code;
   bool asleep = false;       // its process hardly used a core in this time, and wanted none
@@ -62,6 +63,9 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 
   [[nodiscard]] Nanos cost() const { return length(claims); }  // device-nanoseconds
+  [[nodiscard]] std::string_view speaks_for_candidate(std::size_t i) const {
+    return i < speaks_for.size() ? std::string_view(speaks_for[i]) : std::string_view();
+  }
 };
 
 }  // namespace headroom

@@ -78,8 +78,14 @@ std::vector<Point> finding_points(const Explanation& e, const Finding& finding) 
                     finding.part_of ? "; counted in the larger finding, too" : ""));
   }
   for (const std::string& sentence : finding.evidence) add(points, "Evidence", sentence);
-  for (const Cause cause : finding.candidates)
-    add(points, "Could be", fmt::format("{}; what would tell: {}", info(cause).words, next_observation(cause, e.meta)));
+  for (std::size_t i = 0; i < told_of_a_set(finding); ++i) {
+    const Cause cause = finding.candidates[i];
+    const std::string_view evidence = finding.speaks_for_candidate(i);
+    add(points, "Could be",
+        fmt::format("{}{}{}; what would tell: {}", info(cause).words, evidence.empty() ? "" : ": ", evidence,
+                    next_observation(cause, e.meta)));
+  }
+  add(points, "Less likely", less_likely(finding));
   for (const std::string& other : finding.told_apart_from) add(points, "Told apart from", other);
   add(points, "Try", finding.advice);
   add(points, "Gain", finding.bound);

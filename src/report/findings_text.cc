@@ -67,9 +67,32 @@ std::string evidence_in_short(const Finding& finding, std::size_t lines, const T
               "   ");
 }
 
-std::string candidates_in_short(const Finding& finding, std::size_t most, const TextOptions& options) {
+// How much is said where lines are few. What to try and what it brings goes last: a finding without them is a
+// complaint.
+struct Detail {
+  std::size_t findings;               // told in full; of the others the title
+  std::size_t evidence, of_the_rest;  // lines of it: the first finding's, and the others'
+  std::size_t prose, candidates;      // lines each; how many
+  bool check;
+  bool reasons = false;  // of candidates
+};
+constexpr std::array kDetails{
+    Detail{3, 3, 3, 3, 4, true, true}, Detail{3, 3, 3, 3, 4, true},  Detail{3, 3, 3, 2, 4, false},
+    Detail{3, 2, 2, 2, 4, false},      Detail{3, 2, 1, 2, 4, false}, Detail{3, 1, 1, 1, 3, false},
+    Detail{3, 1, 0, 1, 3, false},      Detail{3, 1, 0, 1, 2, false}, Detail{2, 1, 0, 1, 2, false},
+    Detail{1, 2, 0, 2, 4, false},      Detail{1, 1, 0, 1, 2, false}, Detail{0, 0, 0, 0, 0, false}};
+
+// "slow storage (it slept on a connection)"
+std::string candidate_words(const Finding& finding, std::size_t i) {
+  const std::string_view words = info(finding.candidates[i]).words, evidence = finding.speaks_for_candidate(i);
+  return evidence.empty() ? std::string(words) : fmt::format("{} ({})", words, evidence);
+}
+
+std::string candidates_in_short(const Finding& finding, const Detail& detail, const TextOptions& options) {
   std::vector<std::string> words;  // the likeliest come first
-  for (const Cause cause : finding.candidates) words.emplace_back(info(cause).words);
+  for (std::size_t i = 0; i < finding.candidates.size(); ++i)
+    words.push_back(detail.reasons ? candidate_words(finding, i) : std::string(info(finding.candidates[i]).words));
+  const std::size_t most = detail.candidates;
   if (words.size() > most) {
     const std::size_t more = words.size() - most;
     words.resize(most);
@@ -78,19 +101,7 @@ std::string candidates_in_short(const Finding& finding, std::size_t most, const 
   return words.empty() ? "" : labelled("Could be", join(words, ", or "), options);
 }
 
-// How much is said where lines are few. What to try and what it brings goes last: a finding without them is a
-// complaint.
-struct Detail {
-  std::size_t findings;               // told in full; of the others the title
-  std::size_t evidence, of_the_rest;  // lines of it: the first finding's, and the others'
-  std::size_t prose, candidates;      // lines each; how many
-  bool check;
-};
-constexpr std::array kDetails{Detail{3, 3, 3, 3, 4, true},  Detail{3, 3, 3, 2, 4, false}, Detail{3, 2, 2, 2, 4, false},
-                              Detail{3, 2, 1, 2, 4, false}, Detail{3, 1, 1, 1, 3, false}, Detail{3, 1, 0, 1, 3, false},
-                              Detail{3, 1, 0, 1, 2, false}, Detail{2, 1, 0, 1, 2, false}, Detail{1, 2, 0, 2, 4, false},
-                              Detail{1, 1, 0, 1, 2, false}, Detail{0, 0, 0, 0, 0, false}};
-constexpr std::size_t kLeastOfThree = 6;  // of kDetails
+constexpr std::size_t kLeastOfThree = 7;  // of kDetails
 
 std::string in_short(const Explanation& e, const Finding& finding, std::size_t number, const Detail& detail,
                      const TextOptions& options) {
@@ -98,7 +109,7 @@ std::string in_short(const Explanation& e, const Finding& finding, std::size_t n
   if (number > detail.findings) return text;
   const std::size_t evidence = number == 1 ? detail.evidence : detail.of_the_rest;
   if (evidence > 0) text += evidence_in_short(finding, evidence, options);
-  text += candidates_in_short(finding, detail.candidates, options);
+  text += candidates_in_short(finding, detail, options);
   if (!finding.advice.empty()) text += clauses(finding.advice, "Try", detail.prose, options);
   if (!finding.bound.empty()) text += clauses(finding.bound, "Gain", detail.prose, options);
   if (detail.check && number == 1 && !finding.would_overturn.empty())
@@ -125,20 +136,28 @@ std::string with_detail(const Explanation& e, const Detail& detail, const TextOp
 
 std::string candidate_table(const Explanation& e, const Finding& finding, const TextOptions& options) {
   std::size_t left = 0;
-  for (const Cause cause : finding.candidates) left = std::max(left, display_width(info(cause).words));
+  for (std::size_t i = 0; i < told_of_a_set(finding); ++i)
+    left = std::max(left, display_width(info(finding.candidates[i]).words));
   const std::size_t room = options.width - std::min<std::size_t>(options.width, 5 + 2 + 24);
   left = std::min(left, std::max<std::size_t>(room, 12)) + 2;
   std::string text = fmt::format("   {}{}\n", pad_right("could be", left + 2), "what would tell");
-  for (const Cause cause : finding.candidates) {
+  for (std::size_t i = 0; i < told_of_a_set(finding); ++i) {
+    const Cause cause = finding.candidates[i];
     std::string words = "     " + pad_right(info(cause).words, left);
     if (display_width(info(cause).words) + 2 > left) {  // a line of its own
       text += wrap(info(cause).words, options.width, "     ", "       ");
+      words = std::string(5 + left, ' ');
+    }
+    if (const std::string_view evidence = finding.speaks_for_candidate(i); !evidence.empty()) {
+      text += wrap(fmt::format("here {}", evidence), options.width, words, std::string(5 + left, ' '));
       words = std::string(5 + left, ' ');
     }
     std::string tells(next_observation(cause, e.meta));
     if (!info(cause).beyond.empty()) tells += fmt::format("; readings leave it open: it takes {}", info(cause).beyond);
     text += wrap(tells, options.width, words, std::string(5 + left, ' '));
   }
+  if (const std::string others = less_likely(finding); !others.empty())
+    text += wrap(fmt::format("less likely: {}", others), options.width, "     ", "       ");
   return text;
 }
 
@@ -160,6 +179,18 @@ std::string in_full(const Explanation& e, const Finding& finding, const std::str
 }
 
 }  // namespace
+
+std::size_t told_of_a_set(const Finding& finding) {
+  constexpr std::size_t kMost = 4;
+  return finding.speaks_for.empty() ? finding.candidates.size() : std::min(kMost, finding.candidates.size());
+}
+
+std::string less_likely(const Finding& finding) {
+  std::vector<std::string> names;
+  for (std::size_t i = told_of_a_set(finding); i < finding.candidates.size(); ++i)
+    names.emplace_back(info(finding.candidates[i]).words);
+  return join(names, ", ");
+}
 
 bool is_unknown_time(const Finding& finding) {
   return finding.cost() > 0 && std::all_of(finding.claims.begin(), finding.claims.end(), [](const ClaimedPiece& piece) {

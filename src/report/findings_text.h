@@ -19,6 +19,11 @@ namespace headroom::report {
 // "GPU driver, process times": what the letters of evidence stand for.
 [[nodiscard]] std::string evidence_words(std::string_view letters);
 
+// Of a set whose causes were weighed (diagnose/weigh.h) the likeliest are told with what tells them apart; of one that
+// was not, all.
+[[nodiscard]] std::size_t told_of_a_set(const Finding& finding);
+[[nodiscard]] std::string less_likely(const Finding& finding);  // the others' names; "" where there are none
+
 // How the next command names the recording, as a shell takes it.
 [[nodiscard]] std::string recording_argument(const Explanation& explanation, const TextOptions& options);
 

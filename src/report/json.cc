@@ -91,12 +91,13 @@ Json gain_json(const std::optional<Gain>& gain) {
 // Identifiers are places in the list, from 1 on.
 Json finding_json(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
-  Json candidates = Json::array(), candidate_labels = Json::array(), beyond = Json::array();
+  Json candidates = Json::array(), candidate_labels = Json::array(), evidence = Json::array(), beyond = Json::array();
   for (const Cause cause : finding.candidates) {
     candidates.push_back(info(cause).id);
     candidate_labels.push_back(info(cause).words);
     if (!info(cause).beyond.empty()) beyond.push_back({{"cause", info(cause).id}, {"takes", info(cause).beyond}});
   }
+  for (std::size_t i = 0; i < finding.candidates.size(); ++i) evidence.push_back(finding.speaks_for_candidate(i));
   const Nanos budget = e.ledger.budget();
   return {{"id", index + 1},
           {"part_of", finding.part_of ? Json(*finding.part_of + 1) : Json(nullptr)},
@@ -104,6 +105,7 @@ Json finding_json(const Explanation& e, std::size_t index) {
           {"label", finding.cause ? Json(info(*finding.cause).words) : Json(nullptr)},
           {"candidates", candidates},
           {"candidate_labels", candidate_labels},
+          {"candidate_evidence", evidence},
           {"beyond", beyond},
           {"title", finding.title},
           {"device_seconds", seconds(finding.cost())},

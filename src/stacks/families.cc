@@ -323,6 +323,8 @@ const std::array kRules{
     FamilyRule{F::kLock, "/multiprocessing/pool.py", "get"},
     FamilyRule{F::kLock, "/multiprocessing/pool.py", "next"},
     FamilyRule{F::kLock, "/threading.py", "acquire"},
+    FamilyRule{F::kLock, "", "flock()"},
+    FamilyRule{F::kLock, "", "lockf()"},
 };
 // clang-format on
 
@@ -455,9 +457,10 @@ ForThread waits_for_thread(std::span<const Frame> frames) {
 // What a line calls that is no business of a GPU, by its module, or by its own name where no tensor has a method of
 // that name.
 bool is_plain_call(std::string_view name) {
-  constexpr std::array<std::string_view, 22> kModules{
-      "np",   "numpy", "pd",  "pandas", "json", "re",  "random", "math",    "pickle", "sqlite3",   "csv",
-      "zlib", "gzip",  "bz2", "lzma",   "os",   "cv2", "struct", "hashlib", "base64", "itertools", "gc"};
+  constexpr std::array<std::string_view, 26> kModules{
+      "np",      "numpy",  "pd",        "pandas", "json",  "re",     "random", "math",      "pickle",
+      "sqlite3", "csv",    "zlib",      "gzip",   "bz2",   "lzma",   "os",     "cv2",       "struct",
+      "hashlib", "base64", "itertools", "gc",     "fcntl", "shutil", "socket", "subprocess"};
   constexpr std::array<std::string_view, 40> kNames{
       "append()",    "decode()", "digest()",   "dump()",       "dumps()",     "encode()",     "endswith()",
       "execute()",   "extend()", "fetchall()", "fetchmany()",  "fetchone()",  "findall()",    "finditer()",

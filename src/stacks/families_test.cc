@@ -34,6 +34,11 @@ TEST(Frame, IsReadFromItsText) {
   EXPECT_EQ(short_name(frame_of("step (a.py:1)")), "step");
   EXPECT_EQ(words(frame_of("Net.forward (/home/u/train.py:31)")), "Net.forward (train.py)");
   EXPECT_EQ(words(frame_of("main")), "main");
+  EXPECT_EQ(words(frame_of("tile.<locals>.<genexpr> (a.py:3)")), "tile (a.py)");
+  EXPECT_EQ(words(frame_of("f.<locals>.<listcomp>.<locals>.<genexpr> (a.py:3)")), "f (a.py)");
+  EXPECT_EQ(words(frame_of("f.<locals>.<lambda> (a.py:3)")), "f.<locals>.<lambda> (a.py)");
+  EXPECT_EQ(words(frame_of("f.<locals>.<listcomp>.<listcomp> (a.py:3)")), "f (a.py)");
+  EXPECT_EQ(words(frame_of("<genexpr> (a.py:3)")), "<genexpr> (a.py)");
 }
 
 TEST(Frame, OfALibraryIsToldFromTheUsers) {

@@ -56,8 +56,16 @@ bool is_library(const Frame& frame) {
 }
 
 std::string words(const Frame& frame) {
-  if (frame.file.empty()) return std::string(frame.function);
-  return fmt::format("{} ({})", frame.function, frame.file.substr(frame.file.rfind('/') + 1));
+  constexpr std::array<std::string_view, 4> kParts{".<genexpr>", ".<listcomp>", ".<dictcomp>", ".<setcomp>"};
+  std::string_view function = frame.function;
+  const auto drop = [&](std::string_view end) {
+    if (function.size() <= end.size() || !function.ends_with(end)) return false;
+    function.remove_suffix(end.size());
+    return true;
+  };
+  while (std::any_of(kParts.begin(), kParts.end(), drop)) drop(".<locals>");  // one may be within another
+  if (frame.file.empty()) return std::string(function);
+  return fmt::format("{} ({})", function, frame.file.substr(frame.file.rfind('/') + 1));
 }
 
 }  // namespace headroom::stacks

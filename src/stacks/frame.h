@@ -34,7 +34,7 @@ struct Frame {
 // Of Python itself or of an installed package; what was typed in or given by -c is the user's.
 [[nodiscard]] bool is_library(const Frame& frame);
 
-// For people: "Net.forward (train.py)".
+// For people: "Net.forward (train.py)"; an expression that has a frame of its own, as a generator, is its function's.
 [[nodiscard]] std::string words(const Frame& frame);
 
 }  // namespace headroom::stacks

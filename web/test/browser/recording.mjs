@@ -80,7 +80,8 @@ export default async function recording(url) {
     .locator("td")
     .allTextContents();
   const sum = shares.reduce((all, one) => all + (one.startsWith("<") ? 0 : parseFloat(one)), 0);
-  check(Math.abs(sum - 100) < 1, `a row sums to 100 %: ${shares}`);
+  const told = await page.locator(".gpu details.twin").first().innerText();
+  check(Math.abs(sum - 100) < 1, `a row sums to 100 %: ${shares}, in ${told}`);
 
   const band = page.locator(".bands button").first();
   if (await band.count()) {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/clues.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "diagnose/host_waits.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
+#include "diagnose/named_waits.h"
+#include "diagnose/rhythm.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// Where its main thread was seen asleep, in many of the looks.
+void add_places(const Analysis& a, const HostSummary& s, const Claims& claims, std::vector<Clue>& clues) {
+  constexpr std::array kPlaces{
+      std::pair(WaitChannel::kSocket, Clue::kOnConnection), std::pair(WaitChannel::kPipe, Clue::kOnPipe),
+      std::pair(WaitChannel::kPoll, Clue::kInPoll),         std::pair(WaitChannel::kSleep, Clue::kOnTimer),
+      std::pair(WaitChannel::kFutex, Clue::kOnLock),        std::pair(WaitChannel::kTerminal, Clue::kAtTerminal)};
+  const double often = a.limits[Threshold::kChannelShare];
+  for (const auto& [channel, clue] : kPlaces)
+    if (s.waiting_in({channel}) >= often) clues.push_back(clue);
+  // Who writes to a pipe waits for nobody but its reader; the looks are of whole readings, of which a part is claimed.
+  if (share_on(a, s.owner_looks, WaitKind::kFullPipe) >= a.limits[Threshold::kMajority] * part_claimed(claims)) {
+    std::erase(clues, Clue::kOnPipe);
+    clues.push_back(Clue::kOnFullPipe);
+  }
+  if (s.waiting_in({WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= often || s.owner_looks.blocked_share() >= often ||
+      share_on(a, s.owner_looks, WaitKind::kFile) >= often)
+    clues.push_back(Clue::kOnFile);
+}
+
+// What its main thread did, of the part of the readings that is claimed.
+void add_running(const Analysis& a, const HostSummary& s, const Claims& claims, std::vector<Clue>& clues) {
+  constexpr double kHardly = 0.25;
+  const double part = part_claimed(claims);
+  if (s.owner_cpu >= a.limits[Threshold::kCovers] * part) clues.push_back(Clue::kRan);
+  if (s.owner_cpu + s.owner_delay < kHardly * part) clues.push_back(Clue::kHardlyRan);
+  if (s.owner_cpu + s.owner_delay + s.owner_threads < a.limits[Threshold::kMajority] * part)
+    clues.push_back(Clue::kSlept);
+  if (may_want_cores(a, s, claims)) clues.push_back(Clue::kWantedCore);
+  if (s.owner_threads >= a.limits[Threshold::kOtherThreads]) clues.push_back(Clue::kThreadsRan);
+  if (s.helper_cpu >= a.limits[Threshold::kHelpersAtWork])
+    clues.push_back(Clue::kHelpersAtWork);
+  else if (no_loader(a, s))
+    clues.push_back(Clue::kNoHelpers);
+}
+
+// Bytes per second to and from storage.
+void add_storage(const HostSummary& s, std::vector<Clue>& clues) {
+  constexpr double kSome = 1e6;  // below that it may be a log, or a library that is loaded late, by judgement
+  if (const auto read = s.owner_read)
+    if (const double all = *read + s.helper_read.value_or(0); all >= kSome || all < 1)
+      clues.push_back(all < 1 ? Clue::kReadNothing : Clue::kRead);
+  if (const auto written = s.owner_write)
+    if (*written >= kSome || *written < 1) clues.push_back(*written < 1 ? Clue::kWroteNothing : Clue::kWrote);
+}
+
+void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues) {
+  if (code_in(a, claims).empty()) return;
+  constexpr double kNearlyAll = 0.8, kMostly = 2.0 / 3;
+  const double majority = a.limits[Threshold::kMajority], waits = a.code.kernel_waits.share;
+  if (waits >= a.limits[Threshold::kChannelShare]) clues.push_back(Clue::kWaitsForKernels);
+  if (waits < a.limits[Threshold::kMaterial] && a.code.calls_named) clues.push_back(Clue::kHardlyWaitsForKernels);
+  using stacks::Family;
+  const double launching = share_in(a, claims, Family::kForward) + share_in(a, claims, Family::kBackward) +
+                           share_in(a, claims, Family::kOptimizer);
+  if (launching >= majority) clues.push_back(Clue::kLaunches);
+  if (own_code(a, claims) >= kNearlyAll && launching < majority) clues.push_back(Clue::kOwnCode);
+  if (plain_share(a, claims) >= kMostly) clues.push_back(Clue::kPlainCode);
+  if (interpreter_taken(a, main_account(claims)))
+    clues.push_back(Clue::kInterpreterTaken);
+  else if (std::any_of(a.code.other_threads.begin(), a.code.other_threads.end(), [&](const ThreadCode& other) {
+             return other.account == main_account(claims) &&
+                    other.with_interpreter >= a.limits[Threshold::kChannelShare];
+           }))
+    clues.push_back(Clue::kInterpreterOften);
+}
+
+}  // namespace
+
+std::vector<Clue> clues_in(const Analysis& a, const Claims& claims) {
+  const HostSummary s = host_during(a.job, a.devices, claims);
+  if (s.owners == 0) return {};
+  std::vector<Clue> clues;
+  add_running(a, s, claims, clues);
+  add_places(a, s, claims, clues);
+  add_storage(s, clues);
+  add_code(a, claims, clues);
+  if (const double copies = copying(a, claims); copies >= a.limits[Threshold::kChannelShare])
+    clues.push_back(copies >= a.limits[Threshold::kCovers] ? Clue::kCopied : Clue::kCopiedSome);
+  if (2 * length(in_pauses(a, claims)) >= length(claims)) {
+    clues.push_back(Clue::kPauses);
+    if (const auto rhythm = rhythm_of(a, claims)) clues.push_back(rhythm->prepares ? Clue::kPrepares : Clue::kEnds);
+  }
+  if (notebook(a)) clues.push_back(Clue::kNotebook);
+  return clues;
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "base/enum_table.h"
+#include "diagnose/claims.h"
+
+namespace headroom::diagnose {
+
+// What can be observed of a job while its GPU is idle, and speaks for or against causes of that (weigh.cc has the
+// table).
+enum class Clue : std::uint8_t {
+  kRan,
+  kHardlyRan,
+  kSlept,
+  kWantedCore,
+  kOnConnection,
+  kOnPipe,
+  kOnFullPipe,
+  kInPoll,
+  kOnTimer,
+  kOnLock,
+  kOnFile,
+  kAtTerminal,
+  kRead,
+  kReadNothing,
+  kWrote,
+  kWroteNothing,
+  kThreadsRan,
+  kInterpreterTaken,
+  kInterpreterOften,
+  kCopied,
+  kCopiedSome,
+  kWaitsForKernels,
+  kHardlyWaitsForKernels,
+  kLaunches,
+  kOwnCode,
+  kPlainCode,
+  kPauses,
+  kPrepares,
+  kEnds,
+  kHelpersAtWork,
+  kNoHelpers,
+  kNotebook,
+};
+
+struct ClueInfo {
+  Clue id;
+  std::string_view words;  // a clause about the process on the GPU
+};
+inline constexpr std::array kClues{
+    ClueInfo{Clue::kRan, "its main thread ran"},
+    ClueInfo{Clue::kHardlyRan, "its main thread hardly ran"},
+    ClueInfo{Clue::kSlept, "it slept or waited for most of this time"},
+    ClueInfo{Clue::kWantedCore, "its main thread waited for a core"},
+    ClueInfo{Clue::kOnConnection, "it slept on a connection"},
+    ClueInfo{Clue::kOnPipe, "it slept on a pipe"},
+    ClueInfo{Clue::kOnFullPipe, "it slept on a full pipe"},
+    ClueInfo{Clue::kInPoll, "it slept in poll"},
+    ClueInfo{Clue::kOnTimer, "it slept on a timer"},
+    ClueInfo{Clue::kOnLock, "it slept on a lock"},
+    ClueInfo{Clue::kOnFile, "it was blocked on files"},
+    ClueInfo{Clue::kAtTerminal, "it slept at a terminal"},
+    ClueInfo{Clue::kRead, "data came from storage"},
+    ClueInfo{Clue::kReadNothing, "nothing came from storage"},
+    ClueInfo{Clue::kWrote, "it wrote to storage"},
+    ClueInfo{Clue::kWroteNothing, "nothing was written to storage"},
+    ClueInfo{Clue::kThreadsRan, "its other threads ran"},
+    ClueInfo{Clue::kInterpreterTaken, "another thread had the interpreter"},
+    ClueInfo{Clue::kInterpreterOften, "another thread often had the interpreter"},
+    ClueInfo{Clue::kCopied, "such copies take most of this time for what came over PCIe"},
+    ClueInfo{Clue::kCopiedSome, "such copies take a part of this time for what came over PCIe"},
+    ClueInfo{Clue::kWaitsForKernels, "it also waits for its kernels"},
+    ClueInfo{Clue::kHardlyWaitsForKernels, "its stacks hardly ever wait for kernels"},
+    ClueInfo{Clue::kLaunches, "its stacks are in code that launches kernels"},
+    ClueInfo{Clue::kOwnCode, "its stacks are in its own code"},
+    ClueInfo{Clue::kPlainCode, "its stacks are in code that uses no GPU"},
+    ClueInfo{Clue::kPauses, "the pauses are too long for a step"},
+    ClueInfo{Clue::kPrepares, "the same code ran before the first kernel"},
+    ClueInfo{Clue::kEnds, "the same code ran after the last kernel"},
+    ClueInfo{Clue::kHelpersAtWork, "processes that it started were at work"},
+    ClueInfo{Clue::kNoHelpers, "it has no worker processes"},
+    ClueInfo{Clue::kNotebook, "it is the kernel of a notebook"},
+};
+static_assert(in_order_of_ids(kClues));
+[[nodiscard]] constexpr const ClueInfo& info(Clue clue) { return kClues[static_cast<std::size_t>(clue)]; }
+
+// What was seen in the claimed time; empty where the processes on these GPUs were not watched.
+[[nodiscard]] std::vector<Clue> clues_in(const Analysis& a, const Claims& claims);
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/weigh.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/strings.h"
+#include "diagnose/clues.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// How much it speaks for a cause, or against it, that something was observed: in halves of a bit, by judgement and by
+// what recordings of known cause show. Only what the catalogue makes one expect is here: of whatever else goes along
+// with a cause in recordings much is chance.
+struct Expectation {
+  Cause cause;
+  Clue clue;
+  int weight;
+};
+constexpr std::array kExpected{
+    Expectation{Cause::kHostGraphBuilding, Clue::kRan, 3},
+    Expectation{Cause::kHostGraphBuilding, Clue::kOwnCode, 3},
+    Expectation{Cause::kHostGraphBuilding, Clue::kPlainCode, 2},
+    Expectation{Cause::kHostGraphBuilding, Clue::kReadNothing, 1},
+    Expectation{Cause::kHostGraphBuilding, Clue::kHardlyRan, -3},
+    Expectation{Cause::kHostGraphBuilding, Clue::kSlept, -4},
+    Expectation{Cause::kHostGraphBuilding, Clue::kOnFullPipe, -3},
+    Expectation{Cause::kHostGraphBuilding, Clue::kOnConnection, -3},
+    Expectation{Cause::kHostGraphBuilding, Clue::kOnTimer, -3},
+    Expectation{Cause::kInputInMainProcess, Clue::kRead, 3},
+    Expectation{Cause::kInputInMainProcess, Clue::kOnFile, 2},
+    Expectation{Cause::kInputInMainProcess, Clue::kRan, 2},
+    Expectation{Cause::kInputInMainProcess, Clue::kNoHelpers, 1},
+    Expectation{Cause::kInputInMainProcess, Clue::kReadNothing, -2},
+    Expectation{Cause::kInputInMainProcess, Clue::kPauses, -2},
+    Expectation{Cause::kInputInMainProcess, Clue::kOnFullPipe, -4},
+    Expectation{Cause::kLaunchBound, Clue::kLaunches, 5},
+    Expectation{Cause::kLaunchBound, Clue::kRan, 2},
+    Expectation{Cause::kLaunchBound, Clue::kOwnCode, -2},
+    Expectation{Cause::kLaunchBound, Clue::kPauses, -5},
+    Expectation{Cause::kLaunchBound, Clue::kHardlyRan, -6},
+    Expectation{Cause::kLaunchBound, Clue::kPlainCode, -6},
+    Expectation{Cause::kSyncPoints, Clue::kWaitsForKernels, 2},
+    Expectation{Cause::kSyncPoints, Clue::kHardlyWaitsForKernels, -6},
+    Expectation{Cause::kSyncPoints, Clue::kPauses, -5},
+    Expectation{Cause::kSyncPoints, Clue::kPlainCode, -6},
+    Expectation{Cause::kSyncPoints, Clue::kOwnCode, -2},
+    Expectation{Cause::kSyncPoints, Clue::kOnTimer, -3},
+    Expectation{Cause::kSyncPoints, Clue::kOnConnection, -4},
+    Expectation{Cause::kPageableCopies, Clue::kCopied, 6},
+    Expectation{Cause::kPageableCopies, Clue::kCopiedSome, 2},
+    Expectation{Cause::kGilContention, Clue::kInterpreterTaken, 6},
+    Expectation{Cause::kGilContention, Clue::kInterpreterOften, 4},
+    Expectation{Cause::kGilContention, Clue::kThreadsRan, 2},
+    Expectation{Cause::kGilContention, Clue::kOnLock, 1},
+    Expectation{Cause::kSlowStorage, Clue::kOnFile, 6},
+    Expectation{Cause::kSlowStorage, Clue::kRead, 3},
+    Expectation{Cause::kSlowStorage, Clue::kOnConnection, 2},
+    Expectation{Cause::kSlowStorage, Clue::kOnPipe, 1},
+    Expectation{Cause::kSlowStorage, Clue::kInPoll, 1},
+    Expectation{Cause::kSlowStorage, Clue::kOnFullPipe, -4},
+    Expectation{Cause::kSlowStorage, Clue::kRan, -5},
+    Expectation{Cause::kSlowStorage, Clue::kReadNothing, -1},
+    Expectation{Cause::kSlowStorage, Clue::kOnTimer, -3},
+    Expectation{Cause::kBurstyInput, Clue::kHelpersAtWork, 2},
+    Expectation{Cause::kBurstyInput, Clue::kOnPipe, 2},
+    Expectation{Cause::kBurstyInput, Clue::kInPoll, 2},
+    Expectation{Cause::kBurstyInput, Clue::kOnTimer, 2},
+    Expectation{Cause::kBurstyInput, Clue::kOnFile, 1},
+    Expectation{Cause::kBurstyInput, Clue::kOnFullPipe, -4},
+    Expectation{Cause::kBurstyInput, Clue::kRan, -3},
+    Expectation{Cause::kBurstyInput, Clue::kNoHelpers, -1},
+    Expectation{Cause::kInputTooFewWorkers, Clue::kHelpersAtWork, 4},
+    Expectation{Cause::kInputTooFewWorkers, Clue::kOnPipe, 2},
+    Expectation{Cause::kInputTooFewWorkers, Clue::kInPoll, 1},
+    Expectation{Cause::kInputTooFewWorkers, Clue::kNoHelpers, -3},
+    Expectation{Cause::kLoggingUpload, Clue::kOnConnection, 4},
+    Expectation{Cause::kLoggingUpload, Clue::kOnFullPipe, 6},
+    Expectation{Cause::kLoggingUpload, Clue::kWrote, 1},
+    Expectation{Cause::kLoggingUpload, Clue::kRan, -3},
+    Expectation{Cause::kLoggingUpload, Clue::kOnTimer, -2},
+    Expectation{Cause::kCpuOversubscribed, Clue::kWantedCore, 4},
+    Expectation{Cause::kValidation, Clue::kPauses, 2},
+    Expectation{Cause::kEpochEndHostWork, Clue::kPauses, 2},
+    Expectation{Cause::kEpochEndHostWork, Clue::kOwnCode, 1},
+    Expectation{Cause::kCheckpointSync, Clue::kWrote, 5},
+    Expectation{Cause::kCheckpointSync, Clue::kWroteNothing, -6},
+    Expectation{Cause::kEpochEndHostWork, Clue::kEnds, 3},
+    Expectation{Cause::kDuplicatePreprocessing, Clue::kPrepares, 6},
+    Expectation{Cause::kDuplicatePreprocessing, Clue::kPauses, 1},
+    Expectation{Cause::kInteractiveHoldingGpu, Clue::kNotebook, 6},
+    Expectation{Cause::kInteractiveHoldingGpu, Clue::kAtTerminal, 6},
+    Expectation{Cause::kInteractiveHoldingGpu, Clue::kRan, -4},
+};
+
+struct Weighed {
+  Cause cause;
+  int score = 0;
+  std::string speaks_for;
+};
+
+Weighed weighed(Cause cause, const std::vector<Clue>& clues) {
+  constexpr std::size_t kTold = 2;  // of what speaks for it, the strongest
+  Weighed one{.cause = cause, .speaks_for = {}};
+  std::vector<Expectation> speak;
+  for (const Expectation& row : kExpected) {
+    if (row.cause != cause || std::find(clues.begin(), clues.end(), row.clue) == clues.end()) continue;
+    one.score += row.weight;
+    if (row.weight > 0) speak.push_back(row);
+  }
+  std::stable_sort(speak.begin(), speak.end(), [](const auto& x, const auto& y) { return x.weight > y.weight; });
+  std::vector<std::string> words;
+  for (const Expectation& row : speak)
+    if (words.size() < kTold) words.emplace_back(info(row.clue).words);
+  one.speaks_for = join(words, "; ");
+  return one;
+}
+
+}  // namespace
+
+void weigh(const Analysis& a, Finding& finding) {
+  if (finding.candidates.size() < 2 || !a.job.has_host || finding.claims.empty()) return;
+  const std::vector<Clue> clues = clues_in(a, finding.claims);
+  if (clues.empty()) return;
+  constexpr int kPlace = 1;  // for each place nearer to the front that the rule gave it
+  std::vector<Weighed> all;
+  int place = 0;
+  for (const Cause cause : finding.candidates) {
+    all.push_back(weighed(cause, clues));
+    all.back().score -= kPlace * place++;
+  }
+  // What a loader's workers do, and when they are started, and what other ranks do, decides more than what the owner
+  // does: the rules' order stays.
+  if (main_account(finding.claims) != Account::kInput && finding.candidates.front() != Cause::kStraggler)
+    std::stable_sort(all.begin(), all.end(), [](const Weighed& x, const Weighed& y) { return x.score > y.score; });
+  finding.candidates.clear();
+  for (Weighed& one : all) {
+    finding.candidates.push_back(one.cause);
+    finding.speaks_for.push_back(std::move(one.speaks_for));
+  }
+}
+
+}  // namespace headroom::diagnose
