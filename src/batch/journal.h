@@ -120,7 +120,18 @@ class Journal final : public JournalWriter {
 
  private:
   struct Note {
-    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kGpuTime, kMetric, kRecording, kRunEnd } kind;
+    enum class Kind {
+      kStarted,
+      kProcess,
+      kEnded,
+      kTask,
+      kFingerprint,
+      kGpuTime,
+      kMetric,
+      kCourse,
+      kRecording,
+      kRunEnd
+    } kind;
     Attempt attempt = {};
     TaskKey task = 0;
     TaskState state = TaskState::kReady;
@@ -149,7 +160,7 @@ class Journal final : public JournalWriter {
   std::string path_, batch_id_, reserve_;
   Database database_;
   Statement begin_, commit_, rollback_, started_, begun_, process_, ended_, task_, fingerprint_, gpu_time_, metric_,
-      run_text_, run_end_;
+      course_, run_text_, run_end_;
   std::vector<Note> queue_;
   AttemptId next_attempt_ = 1;
   std::int64_t run_ = 0;
@@ -189,6 +200,7 @@ class Journal final : public JournalWriter {
 [[nodiscard]] std::string start_facts(const Attempt& attempt);
 [[nodiscard]] std::string end_facts(const Attempt& attempt);
 std::string metric_json(const std::string& name, double value);  // an element of its "metrics"
+std::string course_json(const SaidMetric& metric);               // an element of its "courses"
 void take_start_facts(std::string_view json, Attempt& attempt);
 void take_end_facts(std::string_view json, Attempt& attempt);
 
