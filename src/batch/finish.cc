@@ -18,9 +18,9 @@ bool write_end(Prepared& batch, const BatchEnd& end, const SessionResult& record
       say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
     return end.unwritten == 0;
   }
-  const std::string lost = journal.check_whole();
-  if (!lost.empty()) say(lost, "");
-  return lost.empty();
+  const Journal::Wholeness whole = journal.check_whole();
+  if (!whole.words.empty()) say(whole.words, "");
+  return whole.kept;
 }
 
 void complete_records(Prepared& batch, const BatchEnd& end, const SessionResult& recorded, const FromRecording& from,

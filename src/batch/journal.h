@@ -115,8 +115,13 @@ class Journal final : public JournalWriter {
   void sync();
 
   [[nodiscard]] std::string damage() override;
-  // Of this run, by what the next one would read; a file that was removed is written again. Empty: everything is there.
-  [[nodiscard]] std::string check_whole();
+  struct Wholeness {
+    std::string words;  // "": nobody has touched it, and all is there
+    bool kept = true;   // false: results were lost, or had to be written again
+  };
+  // Of this run, by what the next one would read; a file that was removed is written again. Where damage() has told of
+  // something, the words say what of it is so at the end.
+  [[nodiscard]] Wholeness check_whole();
 
  private:
   struct Note {
@@ -144,6 +149,7 @@ class Journal final : public JournalWriter {
   [[nodiscard]] Result<void> load();
   [[nodiscard]] std::string folder_now() const;
   [[nodiscard]] bool write_again();
+  [[nodiscard]] std::string damage_now();
   [[nodiscard]] TextPairs without_secrets(TextPairs pairs) const;
   [[nodiscard]] TextPairs without_secrets(const TaskSpec& spec) const;
   void make_reserve();
@@ -167,6 +173,7 @@ class Journal final : public JournalWriter {
   std::optional<Run> last_run_;
   bool on_network_ = false;
   std::optional<Nanos> reserve_again_;  // it was given up; not before this
+  bool damage_told_ = false;
   Fd folder_, wal_;
   struct {
     dev_t device = 0;
