@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "analyze/named_phases.h"
 #include "analyze/work.h"
 #include "base/strings.h"
 #include "model/events.h"
+#include "model/losses.h"
 
 namespace headroom {
 
@@ -21,10 +23,13 @@ struct ToldUnits {
 
 // By one source.
 struct Telling {
-  std::vector<ToldUnits> epochs, steps;  // in order of time, of the training that is under way
+  std::vector<ToldUnits> folds, epochs, steps;  // in order of time, of the training that is under way
   SourceId source = kNoSource;
   bool several = false;  // trainings tell here, side by side: no two words are of one
 };
+
+// A whole is told of the last one.
+bool of_whole(const std::vector<ToldUnits>& told) { return !told.empty() && told.back().said.of > 0; }
 
 struct Lengths {  // in seconds
   double low = 0, high = 0;
@@ -45,8 +50,17 @@ Lengths range_of(const std::vector<double>& lengths) {
 bool believable(const events::Progress& said) {
   constexpr std::int64_t kMost = 1'000'000'000'000;  // as output is read
   const auto counted = said.steps.value_or(0);
-  return said.of > 0 && said.of <= kMost && said.number >= 0 && said.number <= said.of && counted >= 0 &&
-         counted <= 1000 * kMost;
+  return said.of >= (said.unit == "step" ? 1 : 0) && said.of <= kMost && said.number >= 0 &&
+         said.number <= (said.of > 0 ? said.of : kMost) && counted >= 0 && counted <= 1000 * kMost;
+}
+
+// Of phases without a number in their name those are counted that were read.
+bool may_have_missed(const Recording& recording, SourceId source) {
+  const auto& attrs = recording.sources[static_cast<std::size_t>(source)].attrs;
+  const auto via = attrs.find("via");
+  return (via == attrs.end() || via->second != "output") &&
+         std::any_of(recording.losses.begin(), recording.losses.end(),
+                     [](const Loss& loss) { return loss.what == info(LossKind::kMarkLost).name; });
 }
 
 // Numbers that go back, another whole or another way of telling begin anew.
@@ -54,30 +68,43 @@ bool goes_on_from(const events::Progress& before, const events::Progress& next) 
   return next.number >= before.number && next.of == before.of && next.state == before.state;
 }
 
+std::vector<ToldUnits>* units_of(Telling& telling, std::string_view unit) {
+  return unit == "fold"    ? &telling.folds
+         : unit == "epoch" ? &telling.epochs
+         : unit == "step"  ? &telling.steps
+                           : nullptr;
+}
+
+void take(Telling& telling, Nanos at, events::Progress said) {
+  std::vector<ToldUnits>& told = *units_of(telling, said.unit);
+  // Epochs that begin again are another training; steps that do so are those of the next epoch. Epochs that go back
+  // and do not begin again are told by several.
+  const bool goes_on = told.empty() || goes_on_from(told.back().said, said);
+  const bool of_epochs = said.unit == "epoch", of_folds = said.unit == "fold";
+  const bool back = !goes_on && of_epochs && said.of == told.back().said.of && said.number > told.front().said.number;
+  if (of_epochs && !goes_on) telling.several = back;
+  if (!goes_on && !back) told.clear();
+  if (of_folds) telling.epochs.clear(), telling.steps.clear();  // those of the fold before
+  told.push_back({at, std::move(said)});
+}
+
 std::optional<Telling> telling_of(const Recording& recording, Nanos at) {
   std::map<SourceId, Telling> all;
   for (const Event& event : recording.events) {
     if (event.at > at) break;
     auto said = of_event<events::Progress>(event);
-    const bool of_epochs = said && said->unit == "epoch";
-    if (!said || (!of_epochs && said->unit != "step") || !believable(*said)) continue;
-    if (event.source < 0 || static_cast<std::size_t>(event.source) >= recording.tracks.size()) continue;
+    if (!said || !believable(*said) || event.source < 0) continue;
+    if (static_cast<std::size_t>(event.source) >= recording.tracks.size()) continue;
+    if (said->of == 0 && may_have_missed(recording, event.source)) continue;
     Telling& telling = all[event.source];
     telling.source = event.source;
-    std::vector<ToldUnits>& told = of_epochs ? telling.epochs : telling.steps;
-    // Epochs that begin again are another training; steps that do so are those of the next epoch. Epochs that go back
-    // and do not begin again are told by several.
-    const bool goes_on = told.empty() || goes_on_from(told.back().said, *said);
-    const bool back =
-        !goes_on && of_epochs && said->of == told.back().said.of && said->number > told.front().said.number;
-    if (of_epochs && !goes_on) telling.several = back;
-    if (!goes_on && !back) told.clear();
-    told.push_back({event.at, std::move(*said)});
+    if (units_of(telling, said->unit) != nullptr) take(telling, event.at, std::move(*said));
   }
-  const auto most = std::max_element(all.begin(), all.end(), [](const auto& x, const auto& y) {
-    return std::pair(x.second.epochs.size(), x.second.steps.size()) <
-           std::pair(y.second.epochs.size(), y.second.steps.size());
-  });
+  const auto worth = [](const Telling& one) {
+    return std::tuple(of_whole(one.epochs) || of_whole(one.folds), one.epochs.size(), one.steps.size());
+  };
+  const auto most = std::max_element(all.begin(), all.end(),
+                                     [&](const auto& x, const auto& y) { return worth(x.second) < worth(y.second); });
   return most == all.end() ? std::nullopt : std::optional(std::move(most->second));
 }
 
@@ -140,8 +167,8 @@ class Steps {
   std::int64_t done_ = 0;
 };
 
-// Epochs from the last word on them to the end of the last one. Numbers that were not seen to begin at 1 may begin at
-// 0, and then the whole may be their count or the last of them.
+// Epochs, or folds, from the last word on them to the end of the last one. Numbers that were not seen to begin at 1 may
+// begin at 0, and then the whole may be their count or the last of them.
 std::pair<std::int64_t, std::int64_t> epochs_left(const std::vector<ToldUnits>& epochs) {
   const events::Progress& last = epochs.back().said;
   const std::int64_t others = last.of - last.number;
@@ -152,7 +179,7 @@ std::pair<std::int64_t, std::int64_t> epochs_left(const std::vector<ToldUnits>& 
   return {from_one ? high : std::max(own, high - 1), high};
 }
 
-std::optional<Lengths> epoch_lengths(const std::vector<ToldUnits>& epochs) {
+std::optional<Lengths> lengths_of(const std::vector<ToldUnits>& epochs) {
   constexpr std::size_t kLast = 20;
   std::vector<double> lengths;
   for (std::size_t i = 1; i < epochs.size(); ++i) {
@@ -163,9 +190,9 @@ std::optional<Lengths> epoch_lengths(const std::vector<ToldUnits>& epochs) {
   return lengths.empty() ? std::nullopt : std::optional(range_of(lengths));
 }
 
-// By whole epochs.
-std::optional<Progress::Left> left_by_epochs(const std::vector<ToldUnits>& epochs, const Lengths& one,
-                                             const Steps& steps, Nanos at) {
+// By whole epochs, or folds. `steps`: those of the one under way, where they are known.
+std::optional<Lengths> left_by_whole(const std::vector<ToldUnits>& epochs, const Lengths& one, const Steps* steps,
+                                     Nanos at) {
   constexpr double kTooLong = 3;
   const auto [fewest, most] = epochs_left(epochs);
   if (most == 0) return std::nullopt;  // what follows tells nothing of itself
@@ -174,14 +201,13 @@ std::optional<Progress::Left> left_by_epochs(const std::vector<ToldUnits>& epoch
   const double longest = std::max(one.high, widened(gone, gone, 1).high);
   Lengths current{std::max(0.0, one.low - gone), std::max(0.0, longest - gone)};
   if (epochs.back().said.state == "within") {  // since when is not known, but for its steps
-    const bool known = steps.told() && steps.in_epoch();
-    current = known ? Lengths{one.low * (1 - steps.done_ratio()), longest * (1 - steps.done_ratio())}
-                    : Lengths{0, current.high};
+    const double rest = steps != nullptr ? 1 - steps->done_ratio() : 1;
+    current = {steps != nullptr ? one.low * rest : 0, steps != nullptr ? longest * rest : current.high};
   }
   const auto all = [](std::int64_t epochs_in_all, double first, double other) {
     return epochs_in_all == 0 ? 0.0 : first + static_cast<double>(epochs_in_all - 1) * other;
   };
-  return Progress::Left{all(fewest, current.low, one.low), all(most, current.high, one.high), true, false};
+  return Lengths{all(fewest, current.low, one.low), all(most, current.high, one.high)};
 }
 
 // Before an epoch has ended.
@@ -190,7 +216,7 @@ std::optional<Progress::Left> left_by_steps(const std::vector<ToldUnits>& epochs
   const auto pace = steps.pace();
   if (!pace) return std::nullopt;
   const double low = steps.left() * pace->low, high = steps.left() * pace->high;
-  if (epochs.empty()) return Progress::Left{low, high, false, false};
+  if (!of_whole(epochs)) return Progress::Left{low, high, Progress::Unit::kSteps, false};
   const events::Progress& last = epochs.back().said;
   if (last.state == "done") return std::nullopt;  // of another epoch than the steps, perhaps
   auto [fewest, most] = epochs_left(epochs);
@@ -199,7 +225,7 @@ std::optional<Progress::Left> left_by_steps(const std::vector<ToldUnits>& epochs
   // A bar that does not name its epoch may be of all of them.
   const double others_low = steps.in_epoch() ? static_cast<double>(fewest - 1) * whole * pace->low : 0;
   const double others_high = static_cast<double>(most - 1) * whole * pace->high;
-  return Progress::Left{low + std::max(0.0, others_low), high + others_high, true, true};
+  return Progress::Left{low + std::max(0.0, others_low), high + others_high, Progress::Unit::kEpochs, true};
 }
 
 struct Begins {
@@ -246,42 +272,75 @@ std::optional<Progress::Next> next_validation(const Recording& recording, Nanos 
 // Not where all that was told of is done, nor in a last epoch that takes longer than any before: what follows is the
 // end.
 bool may_validate(const Progress& progress, const Telling& telling, const std::optional<Lengths>& lengths, Nanos at) {
-  if (!progress.epoch) return !progress.step || progress.step->number < progress.step->of;
+  if (of_whole(telling.folds) && progress.fold->number < progress.fold->of) return true;
+  if (progress.epoch && progress.epoch->of == 0) return true;
+  if (!progress.epoch) return !progress.step || progress.step->of == 0 || progress.step->number < progress.step->of;
   if (progress.epoch->number < progress.epoch->of) return true;
   const bool overdue = lengths && seconds(at - telling.epochs.back().at) > lengths->high;
   return !progress.epoch->done && !overdue;
 }
 
+// Of one unit, by the last word on it.
+std::optional<Progress::At> at_of(const std::vector<ToldUnits>& told) {
+  if (told.empty()) return std::nullopt;
+  const events::Progress& last = told.back().said;
+  // So many of a bar are done: it is at the next one.
+  const bool next = last.state == "counted" && last.number < last.of;
+  return Progress::At{last.number + (next ? 1 : 0), last.of,
+                      last.state == "done" || (last.state == "counted" && !next)};
+}
+
+// Where nobody says of how many, so many steps are counted.
+std::optional<Progress::At> counted_steps(const Recording& recording, Nanos at) {
+  std::int64_t done = 0;
+  const StepCounts steps = step_counts(recording);
+  for (const StepCounts::Count& count : steps.counts())
+    if (count.at <= at) done = count.steps;
+  return done > 0 ? std::optional(Progress::At{done, 0, true}) : std::nullopt;
+}
+
+Progress place_of(const Telling& telling, const Recording& recording, Nanos at) {
+  Progress progress;
+  progress.fold = at_of(telling.folds);
+  progress.epoch = at_of(telling.epochs);
+  const Steps steps(recording, telling, at);
+  // Steps of the epoch before are none of this one.
+  const bool before = !telling.epochs.empty() && steps.told() && telling.steps.back().at < telling.epochs.back().at &&
+                      (steps.in_epoch() || steps.left() <= 0);
+  if (steps.told() && !before) progress.step = Progress::At{steps.done(), steps.of(), true};
+  if (!steps.told()) progress.step = counted_steps(recording, at);
+  return progress;
+}
+
+// To the end of the folds where one of them was seen, else of the epochs, else of the steps.
+std::optional<Progress::Left> left_of(const Telling& telling, const Steps& steps, const std::optional<Lengths>& epochs,
+                                      Nanos at) {
+  using Unit = Progress::Unit;
+  const auto folds = of_whole(telling.folds) ? lengths_of(telling.folds) : std::nullopt;
+  if (folds)
+    if (const auto left = left_by_whole(telling.folds, *folds, nullptr, at))
+      return Progress::Left{left->low, left->high, Unit::kFolds, false};
+  if (!epochs) return left_by_steps(telling.epochs, steps);
+  const auto left = left_by_whole(telling.epochs, *epochs, steps.told() && steps.in_epoch() ? &steps : nullptr, at);
+  return left ? std::optional(Progress::Left{left->low, left->high, Unit::kEpochs, false}) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Progress> progress_of(const Recording& recording, Nanos at, Ends job) {
-  const auto telling = telling_of(recording, at);
-  if (!telling || (telling->epochs.empty() && telling->steps.empty())) return std::nullopt;
-  const Steps steps(recording, *telling, at);
-  Progress progress;
-  if (steps.told()) progress.step = Progress::At{steps.done(), steps.of(), true};
-  if (!telling->epochs.empty()) {
-    const events::Progress& last = telling->epochs.back().said;
-    // So many of a bar are done: it is at the next one.
-    const bool next = last.state == "counted" && last.number < last.of;
-    progress.epoch =
-        Progress::At{last.number + (next ? 1 : 0), last.of, last.state == "done" || (last.state == "counted" && !next)};
-    // Steps of the epoch before are none of this one.
-    if (telling->steps.empty() || telling->steps.back().at < telling->epochs.back().at) {
-      const bool goes_on = steps.told() && !steps.in_epoch() && steps.left() > 0;
-      if (!goes_on) progress.step.reset();
-    }
-  }
+  Telling telling = telling_of(recording, at).value_or(Telling{});
+  Progress progress = place_of(telling, recording, at);
+  if (!progress.fold && !progress.epoch && !progress.step) return std::nullopt;
   if (job != Ends::kRuns) {
-    if (job == Ends::kEndedWell && progress.epoch && progress.epoch->number == progress.epoch->of)
-      progress.epoch->done = true;
+    for (std::optional<Progress::At>* one : {&progress.fold, &progress.epoch})
+      if (job == Ends::kEndedWell && *one && (*one)->of > 0 && (*one)->number == (*one)->of) (*one)->done = true;
     return progress;
   }
-  if (telling->several) return progress;
-  const auto lengths = epoch_lengths(telling->epochs);
-  progress.left =
-      lengths ? left_by_epochs(telling->epochs, *lengths, steps, at) : left_by_steps(telling->epochs, steps);
-  if (may_validate(progress, *telling, lengths, at)) progress.next_validation = next_validation(recording, at);
+  if (telling.several) return progress;
+  const auto lengths = of_whole(telling.epochs) ? lengths_of(telling.epochs) : std::nullopt;
+  const Steps steps(recording, telling, at);
+  progress.left = left_of(telling, steps, lengths, at);
+  if (may_validate(progress, telling, lengths, at)) progress.next_validation = next_validation(recording, at);
   if (progress.next_validation && progress.left && progress.next_validation->low_seconds > progress.left->high_seconds)
     progress.next_validation.reset();
   return progress;

@@ -5,12 +5,14 @@
 #include "analyze/stats.h"
 #include "model/explanation.h"
 
-// How far a job is and how long it may still take, from what it said itself: "Epoch 3/5", a bar of 267 steps.
+// How far a job is and how long it may still take, from what it said itself: "Epoch 3/5", a bar of 267 steps, phases
+// of these names, steps that it counts.
 namespace headroom {
 
 enum class Ends : std::uint8_t { kRuns, kEnded, kEndedWell };  // the job, by the instant that is asked about
 
-// As of `at`; nothing where the job told no whole of its epochs or steps.
+// As of `at`; nothing where the job told nothing of folds, epochs or steps. Where it did not say of how many, there is
+// a place and no time left. Once a fold has ended the time left is that of all folds, by their lengths, as below.
 //
 // The time left is a range, by the shortest and the longest epoch among the last twenty, with what is between them
 // (validation, checkpoints); the time before the first epoch is in none. Of n lengths it is widened by a quarter / n on

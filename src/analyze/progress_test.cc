@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "model/events.h"
+#include "model/losses.h"
 
 namespace headroom {
 namespace {
@@ -20,6 +21,9 @@ class Output {
   Output() { source_ = sink_.add_source({SourceKind::kMarks, "7/1/7/output", kNoSource, {{"via", "output"}}}); }
   Output& epoch(double when, std::int64_t number, std::int64_t of, const std::string& state = "begun") {
     return event(when, {"epoch", number, of, state, {}, {}});
+  }
+  Output& fold(double when, std::int64_t number, std::int64_t of) {
+    return event(when, {"fold", number, of, "begun", {}, {}});
   }
   // A bar at `number`, of which the steps were counted.
   Output& step(double when, std::int64_t number, std::int64_t of, bool in_epoch = false) {
@@ -68,9 +72,51 @@ void expect_left(const std::optional<Progress>& progress, double low, double hig
   EXPECT_NEAR(progress->left->high_seconds, high, 0.01);
 }
 
-TEST(Progress, AJobThatTellsNoWholeHasNone) {
+TEST(Progress, AJobThatTellsNoWholeHasAPlaceAndNoTimeLeft) {
   EXPECT_FALSE(Output().by(10));
-  EXPECT_FALSE(Output().count(1, 5).count(9, 50).by(10));
+  const auto counted = Output().count(1, 5).count(9, 50).by(10);
+  EXPECT_EQ(counted->step, (At{55, 0, true}));
+  EXPECT_FALSE(counted->epoch || counted->left);
+  EXPECT_EQ(Output().count(1, 5).count(9, 50).by(5)->step, (At{5, 0, true})) << "as of then";
+  Output job;
+  job.epoch(0, 1, 0).epoch(60, 2, 0).epoch(120, 3, 0);
+  EXPECT_EQ(job.by(130)->epoch, (At{3, 0, false}));
+  EXPECT_FALSE(job.by(130)->left);
+  EXPECT_FALSE(job.by(130, Ends::kEndedWell)->epoch->done) << "whether it was the last one nobody knows";
+}
+
+TEST(Progress, StepsOfAnEpochWithoutAWholeTellOfThese) {
+  Output job;
+  job.epoch(0, 1, 0).bar(30, 41, 100, 1, true);
+  const auto now = job.by(71);
+  EXPECT_EQ(now->epoch, (At{1, 0, false}));
+  EXPECT_EQ(now->left->to_end_of, Progress::Unit::kSteps);
+  expect_left(now, 59 / 1.0625, 59 * 1.0625);
+}
+
+TEST(Progress, AFoldThatEndedTellsTheTimeOfAll) {
+  Output job;
+  job.fold(0, 1, 3).epoch(1, 1, 5).epoch(21, 2, 5);
+  const auto first = job.by(25);
+  EXPECT_EQ(first->fold, (At{1, 3, false}));
+  EXPECT_EQ(first->left->to_end_of, Progress::Unit::kEpochs) << "no fold has ended";
+  job.fold(100, 2, 3);
+  EXPECT_FALSE(job.by(101)->epoch) << "that was of the fold before";
+  job.epoch(101, 1, 5);
+  const auto second = job.by(110);
+  EXPECT_EQ(second->fold, (At{2, 3, false}));
+  EXPECT_EQ(second->epoch, (At{1, 5, false}));
+  EXPECT_EQ(second->left->to_end_of, Progress::Unit::kFolds);
+  expect_left(second, 2 * 100 / 1.25 - 10, 2 * 100 * 1.25 - 10);
+}
+
+TEST(Progress, PhasesOfWhichSomeWereLostAreNotCounted) {
+  MemorySink sink;
+  const SourceId marks = sink.add_source({SourceKind::kMarks, "7/1/7", kNoSource, {{"via", "marks"}}});
+  sink.add_event(to_event(events::Progress{"epoch", 3, 0, "begun", {}, {}}, kSecond, marks));
+  EXPECT_EQ(progress_of(sink.recording(), 2 * kSecond, Ends::kRuns)->epoch, (At{3, 0, false}));
+  sink.add_loss(make_loss(LossKind::kMarkLost, 5, "7"));
+  EXPECT_FALSE(progress_of(sink.recording(), 2 * kSecond, Ends::kRuns));
 }
 
 TEST(Progress, WholeEpochsTellTheTimeLeft) {
@@ -78,7 +124,7 @@ TEST(Progress, WholeEpochsTellTheTimeLeft) {
   job.epoch(10, 1, 5).epoch(70, 2, 5).epoch(130, 3, 5);
   const auto now = job.by(150);
   EXPECT_EQ(now->epoch, (At{3, 5, false}));
-  EXPECT_TRUE(now->left->of_epochs);
+  EXPECT_EQ(now->left->to_end_of, Progress::Unit::kEpochs);
   EXPECT_FALSE(now->left->without_pauses);
   expect_left(now, 3 * 60 / 1.125 - 20, 3 * 60 * 1.125 - 20);
 }
@@ -157,7 +203,7 @@ TEST(Progress, StepsAloneTellOfTheseStepsOnly) {
   job.bar(30, 41, 100, 1);
   const auto now = job.by(71);
   EXPECT_FALSE(now->epoch);
-  EXPECT_FALSE(now->left->of_epochs);
+  EXPECT_EQ(now->left->to_end_of, Progress::Unit::kSteps);
   expect_left(now, 59 / 1.0625, 59 * 1.0625);
 }
 
@@ -264,7 +310,7 @@ TEST(Progress, NoValidationFollowsWhereAllThatWasToldIsDone) {
 TEST(Progress, WhatNobodyCanHaveDoneIsNotBelieved) {
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   EXPECT_FALSE(Output().epoch(1, 1, kHuge).by(2));
-  EXPECT_FALSE(Output().epoch(1, 7, 5).epoch(1, -1, 5).epoch(1, 0, 0).by(2));
+  EXPECT_FALSE(Output().epoch(1, 7, 5).epoch(1, -1, 5).by(2));
 }
 
 }  // namespace

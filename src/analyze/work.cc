@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analyze/attempts.h"
+#include "base/strings.h"
 #include "model/events.h"
 
 namespace headroom {
@@ -170,20 +171,36 @@ Said said_of(const Recording& recording, const Window& window) {
   return said;
 }
 
+namespace {
+
+// Of the process that said it, or, where that was too short to be seen, by the pid under which its log was read.
+const TaskAttempt* attempt_of(const BatchView& batch, const Source& source, Nanos at) {
+  if (source.parent != kNoSource)
+    if (const std::int32_t attempt = batch.attempt_of_process[static_cast<std::size_t>(source.parent)]; attempt >= 0)
+      return &batch.attempts[static_cast<std::size_t>(attempt)];
+  const auto pid = source.attrs.find("pid");
+  const auto number = pid == source.attrs.end() ? std::nullopt : parse_number<std::int64_t>(pid->second);
+  const TaskAttempt* last = nullptr;
+  for (const TaskAttempt& attempt : batch.attempts)
+    if (number && attempt.pid == *number && attempt.begin <= at) last = &attempt;
+  return last;
+}
+
+}  // namespace
+
 std::vector<AttemptMetric> metrics_of_attempts(const Recording& recording) {
   const BatchView batch = batch_view(recording);
   if (!batch.present) return {};
-  std::map<std::pair<AttemptId, std::string>, double> last;
+  std::map<std::pair<AttemptId, std::string>, Values> said;
   for (const Event& event : recording.events) {
     const auto metric = of_event<events::MetricValue>(event);
     if (!metric || event.source == kNoSource) continue;
-    const SourceId process = recording.sources[static_cast<std::size_t>(event.source)].parent;
-    if (process == kNoSource) continue;
-    const std::int32_t attempt = batch.attempt_of_process[static_cast<std::size_t>(process)];
-    if (attempt >= 0) last[{batch.attempts[static_cast<std::size_t>(attempt)].id, metric->name}] = metric->value;
+    const Source& source = recording.sources[static_cast<std::size_t>(event.source)];
+    if (const TaskAttempt* attempt = attempt_of(batch, source, event.at))
+      said[{attempt->id, metric->name}].add(metric->value, event.source);
   }
   std::vector<AttemptMetric> metrics;
-  for (const auto& [of, value] : last) metrics.push_back({of.first, of.second, value});
+  for (const auto& [of, values] : said) metrics.push_back({of.first, said_metric(of.second, values.all)});
   return metrics;
 }
 

@@ -41,7 +41,7 @@ class StepCounts {
 // As of the end of the window.
 [[nodiscard]] Said said_of(const Recording& recording, const Window& window);
 
-// Of a batch's recording: what the processes of each attempt said of its metrics last.
+// Of a batch's recording: what the processes of each attempt said of its metrics.
 [[nodiscard]] std::vector<AttemptMetric> metrics_of_attempts(const Recording& recording);
 
 }  // namespace headroom

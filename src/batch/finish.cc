@@ -18,17 +18,18 @@ bool write_end(Prepared& batch, const BatchEnd& end, const SessionResult& record
       say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
     return end.unwritten == 0;
   }
-  const std::string lost = journal.check_whole();
-  if (!lost.empty()) say(lost, "");
-  return lost.empty();
+  const Journal::Wholeness whole = journal.check_whole();
+  if (!whole.words.empty()) say(whole.words, "");
+  return whole.kept;
 }
 
 void complete_records(Prepared& batch, const BatchEnd& end, const SessionResult& recorded, const FromRecording& from,
                       const Say& say) {
   Journal& journal = *batch.journal;
-  if (from.explanation && !journal.pending()) {
-    for (const AttemptGpuTime& one : gpu_times(*from.explanation, end.on_gpus))
-      journal.note_gpu_time(one.attempt, one.gpu_time);
+  if ((from.explanation || !from.metrics.empty()) && !journal.pending()) {
+    if (from.explanation)
+      for (const AttemptGpuTime& one : gpu_times(*from.explanation, end.on_gpus))
+        journal.note_gpu_time(one.attempt, one.gpu_time);
     for (const AttemptMetric& metric : from.metrics) journal.note_metric(metric);
     if (const auto written = journal.commit(); !written) say(written.error().what, written.error().hint);
   }

@@ -113,6 +113,8 @@ Result<void> Journal::prepare_statements() {
                                     "json_array()), '$.metrics[#]', json(?1)) WHERE id=?2 AND NOT EXISTS(SELECT 1 FROM "
                                     "json_each(result, '$.metrics') WHERE json_extract(value, '$[0]')="
                                     "json_extract(?1, '$[0]'))"));
+  HR_TRY(course_, database_.prepare("UPDATE attempts SET result=json_insert(json_insert(result, '$.courses', "
+                                    "json_array()), '$.courses[#]', json(?1)) WHERE id=?2"));
   HR_TRY(run_text_, database_.prepare("UPDATE runs SET recording=? WHERE number=?"));
   HR_TRY(run_end_, database_.prepare("UPDATE runs SET end=?, end_reason=? WHERE number=?"));
   return {};
@@ -266,8 +268,11 @@ void Journal::note_gpu_time(AttemptId attempt, Nanos gpu_time) {
   queue_.push_back(std::move(note));
 }
 void Journal::note_metric(const AttemptMetric& metric) {
-  Note note{.kind = Note::Kind::kMetric, .text = metric_json(metric.name, metric.value)};
+  Note note{.kind = Note::Kind::kMetric, .text = metric_json(metric.said.name, metric.said.last)};
   note.attempt.id = metric.attempt;
+  queue_.push_back(note);
+  if (metric.said.values < 2) return;
+  note.kind = Note::Kind::kCourse, note.text = course_json(metric.said);
   queue_.push_back(std::move(note));
 }
 void Journal::note_recording(const std::string& path) {
@@ -342,6 +347,9 @@ Result<void> Journal::write(const Note& note) {
     case Note::Kind::kMetric:
       metric_.bind(1, note.text), metric_.bind(2, static_cast<std::int64_t>(note.attempt.id));
       return metric_.run();
+    case Note::Kind::kCourse:
+      course_.bind(1, note.text), course_.bind(2, static_cast<std::int64_t>(note.attempt.id));
+      return course_.run();
     case Note::Kind::kRecording:
       run_text_.bind(1, note.text), run_text_.bind(2, run_);
       return run_text_.run();

@@ -115,12 +115,28 @@ class Journal final : public JournalWriter {
   void sync();
 
   [[nodiscard]] std::string damage() override;
-  // Of this run, by what the next one would read; a file that was removed is written again. Empty: everything is there.
-  [[nodiscard]] std::string check_whole();
+  struct Wholeness {
+    std::string words;  // "": nobody has touched it, and all is there
+    bool kept = true;   // false: results were lost, or had to be written again
+  };
+  // Of this run, by what the next one would read; a file that was removed is written again. Where damage() has told of
+  // something, the words say what of it is so at the end.
+  [[nodiscard]] Wholeness check_whole();
 
  private:
   struct Note {
-    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kGpuTime, kMetric, kRecording, kRunEnd } kind;
+    enum class Kind {
+      kStarted,
+      kProcess,
+      kEnded,
+      kTask,
+      kFingerprint,
+      kGpuTime,
+      kMetric,
+      kCourse,
+      kRecording,
+      kRunEnd
+    } kind;
     Attempt attempt = {};
     TaskKey task = 0;
     TaskState state = TaskState::kReady;
@@ -133,6 +149,7 @@ class Journal final : public JournalWriter {
   [[nodiscard]] Result<void> load();
   [[nodiscard]] std::string folder_now() const;
   [[nodiscard]] bool write_again();
+  [[nodiscard]] std::string damage_now();
   [[nodiscard]] TextPairs without_secrets(TextPairs pairs) const;
   [[nodiscard]] TextPairs without_secrets(const TaskSpec& spec) const;
   void make_reserve();
@@ -149,13 +166,14 @@ class Journal final : public JournalWriter {
   std::string path_, batch_id_, reserve_;
   Database database_;
   Statement begin_, commit_, rollback_, started_, begun_, process_, ended_, task_, fingerprint_, gpu_time_, metric_,
-      run_text_, run_end_;
+      course_, run_text_, run_end_;
   std::vector<Note> queue_;
   AttemptId next_attempt_ = 1;
   std::int64_t run_ = 0;
   std::optional<Run> last_run_;
   bool on_network_ = false;
   std::optional<Nanos> reserve_again_;  // it was given up; not before this
+  bool damage_told_ = false;
   Fd folder_, wal_;
   struct {
     dev_t device = 0;
@@ -189,6 +207,7 @@ class Journal final : public JournalWriter {
 [[nodiscard]] std::string start_facts(const Attempt& attempt);
 [[nodiscard]] std::string end_facts(const Attempt& attempt);
 std::string metric_json(const std::string& name, double value);  // an element of its "metrics"
+std::string course_json(const SaidMetric& metric);               // an element of its "courses"
 void take_start_facts(std::string_view json, Attempt& attempt);
 void take_end_facts(std::string_view json, Attempt& attempt);
 

@@ -10,6 +10,7 @@
 
 #include "base/database_copy.h"
 #include "base/filesystem.h"
+#include "base/human.h"
 #include "base/strings.h"
 #include "batch/journal.h"
 #include "batch/place.h"
@@ -55,6 +56,12 @@ void Journal::remember_log_size() {
 }
 
 std::string Journal::damage() {
+  std::string told = damage_now();
+  damage_told_ = damage_told_ || !told.empty();
+  return told;
+}
+
+std::string Journal::damage_now() {
   const auto database = look(folder_, kDatabase), log = look(folder_, kLog);
   if (database.st_ino == 0)
     return fmt::format(
@@ -99,22 +106,46 @@ bool Journal::write_again() {
   return ::chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0;
 }
 
-std::string Journal::check_whole() {
-  if (results_ == 0 || files_.log_size > kMostCopied || look(folder_, kDatabase).st_size > kMostCopied) return "";
+Journal::Wholeness Journal::check_whole() {
   const bool removed = look(folder_, kDatabase).st_ino == 0;
-  if (removed && write_again()) return fmt::format("the journal {} was removed meanwhile, and is written again", path_);
+  if (results_ == 0 && !removed && !damage_told_) return {};
+  const bool large = files_.log_size > kMostCopied || look(folder_, kDatabase).st_size > kMostCopied;
+  const std::string path = removed && is_removed(folder_.get()) ? path_ : journal_path(folder_now());
+  const bool again = removed && write_again();
+  if (large && (again || !removed))
+    return {again || damage_told_
+                ? fmt::format("whether the journal {} holds all of this run was not looked at: it is too large", path)
+                : "",
+            !again};
   bool could_look = false;
   const auto in_file = [&]() -> Result<std::int64_t> {
-    HR_TRY(const auto copy, DatabaseCopy::make(journal_path(folder_now())));  // as if this process were dead
+    HR_TRY(const auto copy, DatabaseCopy::make(path));  // as if this process were dead
     could_look = true;
     HR_TRY(Database database, Database::open(copy.path(), Access::kReadWrite));
     return database.number(fmt::format("SELECT count(*) FROM attempts WHERE run={} AND end IS NOT NULL", run_));
   }();
-  if (!in_file && !removed && (!could_look || wants_means(in_file.error().code))) return "";
-  if (in_file && *in_file >= results_) return "";
-  return fmt::format("{} of {} results of this run are not in the journal {} any more ({}): those tasks run again",
-                     results_ - in_file.value_or(0), results_, path_,
-                     in_file ? "its files were changed meanwhile" : in_file.error().what);
+  const std::string meanwhile =
+      again ? fmt::format("the journal {} was removed meanwhile, and is written again", path) : "";
+  if (!in_file && (again || !removed) && (!could_look || wants_means(in_file.error().code))) {
+    if (!again && !damage_told_) return {};
+    return {fmt::format("{}whether it holds all of this run could not be seen ({})",
+                        again ? meanwhile + "; " : fmt::format("the journal {}: ", path_), in_file.error().what),
+            !again};
+  }
+  if (in_file && *in_file >= results_) {
+    if (!again && !damage_told_) return {};
+    const std::string all = results_ == 0 ? "this run, of which no attempt has ended"
+                            : results_ == 1
+                                ? "the one attempt of this run that ended"
+                                : fmt::format("all {} attempts of this run that ended", human_count(results_));
+    return {fmt::format("{} whole: it holds {}",
+                        again ? meanwhile + ", and it is" : fmt::format("the journal {} is", path_), all),
+            !again};
+  }
+  return {fmt::format("{} of {} results of this run are not in the journal {} any more ({}): those tasks run again",
+                      results_ - in_file.value_or(0), results_, path_,
+                      in_file ? "its files were changed meanwhile" : in_file.error().what),
+          false};
 }
 
 }  // namespace headroom::batch

@@ -57,7 +57,7 @@ struct DamagedJournal : BatchJournal {
     ASSERT_TRUE(journal->commit());
     journal->sync();
     EXPECT_EQ(journal->damage(), "");
-    EXPECT_EQ(journal->check_whole(), "");
+    EXPECT_EQ(journal->check_whole().words, "");
   }
   std::string file(const char* suffix) const { return journal_path(folder) + suffix; }
 };
@@ -68,11 +68,30 @@ TEST_F(DamagedJournal, ThatWasRemovedIsWrittenAgain) {
   EXPECT_THAT(journal->damage(), HasSubstr("was removed"));
   end(start(1), AttemptOutcome::kSucceeded);
   ASSERT_TRUE(journal->commit());
-  EXPECT_THAT(journal->check_whole(), HasSubstr("written again"));
+  EXPECT_THAT(journal->check_whole().words,
+              HasSubstr("written again, and it is whole: it holds all 2 attempts of this run that ended"));
   journal.reset();
   const Contents found = contents();
   ASSERT_EQ(found.attempts.size(), 2U);
   EXPECT_EQ(found.attempts[1].outcome, AttemptOutcome::kSucceeded);
+}
+
+TEST_F(DamagedJournal, ThatIsBackAtTheEndIsCalledWhole) {
+  some_results();
+  std::filesystem::rename(file(""), file(".aside"));
+  EXPECT_THAT(journal->damage(), HasSubstr("was removed"));
+  std::filesystem::rename(file(".aside"), file(""));
+  const auto whole = journal->check_whole();
+  EXPECT_THAT(whole.words, HasSubstr("is whole: it holds the one attempt of this run that ended"));
+  EXPECT_TRUE(whole.kept) << "nothing of it is lost";
+}
+
+TEST_F(DamagedJournal, ThatWasRemovedBeforeItsFirstResultIsWrittenAgain) {
+  begin({"a"});
+  std::filesystem::remove(file(""));
+  EXPECT_THAT(journal->damage(), HasSubstr("was removed"));
+  EXPECT_THAT(journal->check_whole().words, HasSubstr("it holds this run, of which no attempt has ended"));
+  EXPECT_TRUE(std::filesystem::exists(file("")));
 }
 
 TEST_F(DamagedJournal, ThatWasReplacedIsNamed) {
@@ -81,14 +100,14 @@ TEST_F(DamagedJournal, ThatWasReplacedIsNamed) {
   std::ofstream(file("")) << "somebody else's";
   EXPECT_THAT(journal->damage(), HasSubstr("replaced"));
   std::filesystem::remove(file("-wal"));
-  EXPECT_THAT(journal->check_whole(), HasSubstr("not in the journal"));
+  EXPECT_THAT(journal->check_whole().words, HasSubstr("not in the journal"));
 }
 
 TEST_F(DamagedJournal, WhoseLogWasCutOffOrRemovedIsNamed) {
   some_results();
   std::filesystem::resize_file(file("-wal"), 0);
   EXPECT_THAT(journal->damage(), HasSubstr("cut off"));
-  EXPECT_THAT(journal->check_whole(), HasSubstr("1 of 1 results"));
+  EXPECT_THAT(journal->check_whole().words, HasSubstr("1 of 1 results"));
 }
 
 TEST_F(DamagedJournal, WhoseLogWasCutOffRightAfterItsFirstResultsIsNamed) {
@@ -112,7 +131,7 @@ TEST_F(DamagedJournal, WhichCannotBeCopiedIsNotCalledDamaged) {
   const char* before = std::getenv("TMPDIR");
   const std::string kept = before == nullptr ? "" : before;
   ::setenv("TMPDIR", "/nowhere", 1);
-  EXPECT_EQ(journal->check_whole(), "");
+  EXPECT_EQ(journal->check_whole().words, "");
   before == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", kept.c_str(), 1);
 }
 
@@ -125,14 +144,14 @@ TEST_F(DamagedJournal, WhoseLogIsGarbledIsNamedAtTheEnd) {
     log << "garbage garbage garbage";
   }
   log.flush();
-  EXPECT_THAT(journal->check_whole(), HasSubstr("those tasks run again"));
+  EXPECT_THAT(journal->check_whole().words, HasSubstr("those tasks run again"));
 }
 
 TEST_F(DamagedJournal, MovedWithItsFolderItIsWhole) {
   some_results();
   std::filesystem::rename(folder, folder + ".moved");
   EXPECT_EQ(journal->damage(), "");
-  EXPECT_EQ(journal->check_whole(), "");
+  EXPECT_EQ(journal->check_whole().words, "");
   std::filesystem::rename(folder + ".moved", folder);
 }
 

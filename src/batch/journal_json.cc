@@ -53,6 +53,27 @@ void take_metrics(const json& from, std::vector<std::pair<std::string, double>>&
       metrics.emplace_back(metric[0], metric[1].is_null() ? std::nan("") : metric[1].get<double>());
 }
 
+// A value that is no number is null.
+double number_of(const json& from, const char* name) { return found<double>(from, name).value_or(std::nan("")); }
+
+void take_courses(const json& from, std::vector<SaidMetric>& courses) {
+  const auto all = from.find("courses");
+  if (all == from.end() || !all->is_array()) return;
+  for (const json& one : *all) {
+    auto name = one.is_object() ? found<std::string>(one, "name") : std::nullopt;
+    if (!name) continue;
+    SaidMetric metric{.name = std::move(*name),
+                      .last = number_of(one, "last"),
+                      .first = number_of(one, "first"),
+                      .lowest = number_of(one, "lowest"),
+                      .highest = number_of(one, "highest")};
+    metric.better = better_by_name(metric.name);
+    take(one, "values", metric.values);
+    take(one, "curve", metric.curve);
+    if (metric.curve.size() <= kMostOfCurve) courses.push_back(std::move(metric));
+  }
+}
+
 // Arguments are bytes, JSON is UTF-8.
 std::string text_of(const json& facts) { return facts.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -112,11 +133,22 @@ std::string end_facts(const Attempt& attempt) {
 
 std::string metric_json(const std::string& name, double value) { return text_of(json{name, value}); }
 
+std::string course_json(const SaidMetric& metric) {
+  return text_of({{"name", metric.name},
+                  {"last", metric.last},
+                  {"first", metric.first},
+                  {"lowest", metric.lowest},
+                  {"highest", metric.highest},
+                  {"values", metric.values},
+                  {"curve", metric.curve}});
+}
+
 void take_end_facts(std::string_view text, Attempt& attempt) {
   const json facts = parse_json<json>(text);
   if (!facts.is_object()) return;
   take(facts, "parameters_resolved", attempt.parameters_resolved);
   take_metrics(facts, attempt.metrics);
+  take_courses(facts, attempt.courses);
   take(facts, "peak_gpu_bytes", attempt.peak_gpu_bytes);
   take(facts, "peak_host_bytes", attempt.peak_host_bytes);
   take(facts, "cpu_time_ns", attempt.cpu_time);

@@ -64,9 +64,17 @@ TEST_F(BatchJournal, AMetricThatWasMarkedIsAddedToWhatTheOutputSaid) {
   attempt.end = 10, attempt.outcome = AttemptOutcome::kSucceeded, attempt.metrics = {{"loss", 0.5}};
   journal->note_ended(attempt);
   end(silent, AttemptOutcome::kSucceeded);
+  const SaidMetric course{.name = "loss",
+                          .last = 0.25,
+                          .first = 2,
+                          .lowest = 0.125,
+                          .highest = 2,
+                          .values = 3,
+                          .better = Better::kLower,
+                          .curve = {2, 0.125, 0.25}};
   for (const AttemptId id : {printed, silent}) {
-    journal->note_metric({id, "loss", 0.25});
-    journal->note_metric({id, "it's \"odd\"", std::numeric_limits<double>::quiet_NaN()});
+    journal->note_metric({id, course});
+    journal->note_metric({id, {.name = "it's \"odd\"", .last = std::numeric_limits<double>::quiet_NaN()}});
   }
   ASSERT_TRUE(journal->commit());
   const auto attempts = contents().attempts;
@@ -75,6 +83,7 @@ TEST_F(BatchJournal, AMetricThatWasMarkedIsAddedToWhatTheOutputSaid) {
   EXPECT_EQ(attempts[0].metrics[1].first, "it's \"odd\"");
   EXPECT_TRUE(std::isnan(attempts[0].metrics[1].second));
   EXPECT_EQ(attempts[1].metrics[0], (std::pair<std::string, double>{"loss", 0.25}));
+  EXPECT_EQ(attempts[1].courses, std::vector{course}) << "of one value there is no course";
 }
 
 TEST_F(BatchJournal, TasksWithOneIdentityAreToldApartByTheirOrder) {

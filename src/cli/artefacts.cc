@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/artefacts.h"
 
+#include <CLI/CLI.hpp>
+
 #include <filesystem>
 #include <map>
 
@@ -43,6 +45,16 @@ ComparedArtefact compare_files(const std::string& name, const std::string& a, co
 }
 
 }  // namespace
+
+void declare_artefacts(CLI::App& app, ArtefactOptions& options) {
+  app.add_option("--artefacts", options.paths, "what A left and what B left: two files or two folders")
+      ->expected(2)
+      ->type_name("PATH_A PATH_B");
+  app.add_option("--tolerance", options.tolerance,
+                 "by how much numbers in artefacts may differ, relative (default 1e-6)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("RATIO");
+}
 
 Result<std::vector<ComparedArtefact>> compare_artefacts(const std::string& a, const std::string& b, double tolerance) {
   HR_TRY(const auto files_a, files_of(a));

@@ -299,15 +299,16 @@ void BatchVerb::say_what_follows() const {
   (void)write_all(STDERR_FILENO, text);
 }
 
-// What the recording says, if GPUs were recorded.
+// What the recording says of the tasks' metrics, and of the GPUs where there are some.
 std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) {
-  if (recorded.path.empty() || batch_.gpus.gpus.empty()) return std::nullopt;
+  if (recorded.path.empty()) return std::nullopt;
   const auto recording = read_recording(recorded.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the ledger of this batch", recording.error()));
     return std::nullopt;
   }
   marked_ = metrics_of_attempts(*recording);
+  if (batch_.gpus.gpus.empty()) return std::nullopt;
   return explain(*recording, {.path = recorded.path, .families = users_families_if_good()});
 }
 

@@ -270,7 +270,7 @@ Result<int> table(const Questions& asked) {
   if (!asked.sort.empty()) HR_TRYV(report::sort_table(rows, asked.sort, asked.reverse));
   const std::string text = asked.json  ? report::table_json(rows)
                            : asked.csv ? report::table_csv(rows)
-                                       : report::table_text(rows);
+                                       : report::table_text(rows, text_options(STDOUT_FILENO).width);
   put(text);
   return kExitOk;
 }

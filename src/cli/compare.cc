@@ -9,7 +9,6 @@
 
 #include "base/filesystem.h"
 #include "base/strings.h"
-#include "cli/artefacts.h"
 #include "cli/compare_sides.h"
 #include "cli/compare_studies.h"
 #include "cli/output.h"
@@ -42,8 +41,8 @@ Result<Comparison> compared(const CompareOptions& options, const ImportOptions& 
   request.here = current_directory();
   Comparison comparison = compare::compare(a, b, request);
   HR_TRY(comparison.requirements, judged_of(requirements, b.figures));
-  if (!options.artefacts.empty()) {
-    HR_TRY(comparison.artefacts, compare_artefacts(options.artefacts[0], options.artefacts[1], options.tolerance));
+  if (const auto& [paths, tolerance] = options.artefacts; !paths.empty()) {
+    HR_TRY(comparison.artefacts, compare_artefacts(paths[0], paths[1], tolerance));
   }
   if (!options.document.path.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{comparison}));
   return comparison;
@@ -62,7 +61,7 @@ std::optional<Result<int>> of_studies(const CompareOptions& options) {
                             a || b ? ", and a study is compared with a study" : ""),
                 "headroom compare A.db B.db");
   const bool runs =
-      options.tasks || options.steps || options.whole || !options.changed.empty() || !options.artefacts.empty();
+      options.tasks || options.steps || options.whole || !options.changed.empty() || !options.artefacts.paths.empty();
   if (runs)
     return fail(Errc::kInvalidInput,
                 "compare: two studies take no other option than --study-a, --study-b, --require, --json and --output",
@@ -117,13 +116,7 @@ Action declare_compare(VerbInput input) {
       ->type_name("NAME")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--artefacts", options->artefacts, "what A left and what B left: two files or two folders")
-      ->expected(2)
-      ->type_name("PATH_A PATH_B");
-  app.add_option("--tolerance", options->tolerance,
-                 "by how much numbers in artefacts may differ, relative (default 1e-6)")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("RATIO");
+  declare_artefacts(app, options->artefacts);
   declare_require(
       app, options->require,
       "what B has to be, such as 'peak_memory<22GB'; where it is not, or that is not known, the exit code is "

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/artefacts.h"
 #include "cli/document_file.h"
 #include "cli/open_recording.h"
 #include "model/comparison.h"
@@ -15,8 +16,8 @@ struct CompareOptions {
   std::string a, b;
   std::optional<std::string> study_a, study_b;  // their names, of two storages
   bool tasks = false, steps = false, whole = false, json = false, full = false;
-  std::vector<std::string> changed, artefacts, require;
-  double tolerance = 1e-6;
+  std::vector<std::string> changed, require;
+  ArtefactOptions artefacts;
   DocumentOptions document;
 };
 

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
+#include "cli/artefacts.h"
 #include "cli/compare.h"
 #include "cli/compare_studies.h"
 #include "cli/document_file.h"
@@ -25,6 +26,7 @@ namespace {
 
 struct Options {
   std::string recording = "last", other, job_duration, from, to;
+  ArtefactOptions artefacts;
   DocumentOptions document;
 };
 
@@ -106,11 +108,15 @@ Result<void> write_comparison(const Options& options, const ImportOptions& impor
       return fail(Errc::kInvalidInput, fmt::format("report: {} is for the report of one recording", name),
                   fmt::format("headroom report {} {} compares all of both", typed_word(options.recording),
                               typed_word(options.other)));
-  CompareOptions both{.a = options.recording, .b = options.other, .document = options.document};
+  CompareOptions both{
+      .a = options.recording, .b = options.other, .artefacts = options.artefacts, .document = options.document};
   if (both.document.path.empty())
     both.document.path = default_output(short_name(both.a) + "-" + short_name(both.b),
                                         both.document.format.empty() ? "html" : both.document.format);
   if (names_storage(both.a) && names_storage(both.b)) {
+    if (!options.artefacts.paths.empty())
+      return fail(Errc::kInvalidInput, "report: --artefacts is for two runs or batches, and these are two studies",
+                  "leave it out");
     HR_TRYV(compare_studies({.a = both.a, .b = both.b, .prints = false, .document = both.document}));
     return {};
   }
@@ -120,6 +126,9 @@ Result<void> write_comparison(const Options& options, const ImportOptions& impor
 
 Result<void> write_report(const Options& options, const ImportOptions& import) {
   if (!options.other.empty()) return write_comparison(options, import);
+  if (!options.artefacts.paths.empty())
+    return fail(Errc::kInvalidInput, "report: --artefacts is for the report of two",
+                "headroom report A B --artefacts PATH_A PATH_B");
   HR_TRY(const DocumentFile file, document_file("report", options.document));
   const auto opened = open_recording(options.recording, import, {.leave_out = metrics_not_explained()});
   if (opened) return write_recording(options, *opened, file);
@@ -154,6 +163,7 @@ Action declare_report(VerbInput input) {
   app.add_option("--to", options->to, "end of it (default: the recording's end)")
       ->type_name("DURATION")
       ->check(duration_check());
+  declare_artefacts(app, options->artefacts);
   auto import = declare_import_options(app);
   return [options, import] {
     const auto done = write_report(*options, *import);

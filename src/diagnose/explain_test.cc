@@ -260,6 +260,50 @@ TEST(Explain, WorkersThatFailUnderTheirMaskDidNotGoToTheOtherGpu) {
   EXPECT_THAT(wrong(), Not(Contains(HasSubstr("ended before")))) << "number 0 is within a mask of GPU 0";
 }
 
+// Workers of a pool that each start a process with a mask, of which those for one GPU are gone before anybody saw how.
+struct Pool {
+  explicit Pool(int dying) {
+    RecordingBuilder builder(30);
+    builder.gpu(0, [dying](double) { return dying == 0 ? 0.0 : 0.8; });
+    builder.gpu(1, [dying](double) { return dying == 1 ? 0.0 : 0.8; });
+    builder.process(90, 1, 0, 30, 0.01).process(91, 90, 0, 30, 0.01).process(92, 90, 0, 30, 0.01);
+    for (int i = 0; i < 3; ++i) {
+      builder.process(100 + i, 91, 1 + i * 9, 9 + i * 9, 0.5).context(100 + i, 1 - dying, 1 + i * 9, 9 + i * 9);
+      builder.process(200 + i, 92, 1 + i * 9, 1.5 + i * 9, 0.5);
+    }
+    recording = builder.build();
+    for (const char* pid : {"100", "101", "102", "200", "201", "202"}) {
+      set_attr(recording, pid, "cuda_visible_devices", (pid[0] == '2') == (dying == 1) ? "1" : "0");
+      set_attr(recording, pid, "cmdline", std::string("python3 worker.py window-") + pid);
+    }
+  }
+  Recording recording;
+};
+
+TEST(Explain, WorkersThatAreGoneUnderOneMaskAreNoListOfOneGpu) {
+  const Explanation e = explain(Pool(1).recording);
+  const Finding* gone = find_single(e, Cause::kWrongGpuAssignment);
+  ASSERT_NE(gone, nullptr);
+  EXPECT_EQ(gone->title, "Workers for GPU 1 ended before the driver saw one of them");
+  EXPECT_EQ(gone->confidence, Confidence::kLow);
+  EXPECT_THAT(all_evidence(*gone), HasSubstr("3 processes with CUDA_VISIBLE_DEVICES=1 ended within"));
+  EXPECT_THAT(all_evidence(*gone), HasSubstr("3 like them with other masks held one"));
+  Pool one(1);
+  for (const char* pid : {"201", "202"}) set_attr(one.recording, pid, "exit_code", "0");
+  for (const Finding& finding : explain(one.recording).findings)
+    EXPECT_THAT(finding.title, Not(HasSubstr("Workers for"))) << "some ended well";
+}
+
+TEST(Explain, AnIdleGpuWhoseWorkersAreGoneSaysSo) {
+  const Explanation e = explain(Pool(0).recording);
+  const Finding* idle = find_single(e, Cause::kWrongGpuAssignment);
+  ASSERT_NE(idle, nullptr);
+  EXPECT_EQ(idle->title, "GPU 0 did nothing while GPU 1 worked") << "number 0 is within a mask of GPU 0";
+  EXPECT_EQ(idle->confidence, Confidence::kLow);
+  EXPECT_THAT(all_evidence(*idle), HasSubstr("3 processes with CUDA_VISIBLE_DEVICES=0 ended within"));
+  EXPECT_THAT(idle->advice, HasSubstr("what those workers printed"));
+}
+
 TEST(Explain, AnOrdinalOutsideTheMaskContradictsIt) {
   Recording recording = RecordingBuilder(30)
                             .gpu(0, [](double) { return 0.0; })

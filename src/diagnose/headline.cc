@@ -489,7 +489,11 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
 std::string where_it_failed(const std::optional<Progress>& progress) {
   if (!progress || !progress->epoch) return "";
   const auto& epoch = *progress->epoch;
-  return fmt::format(", {} epoch {} of {}", epoch.done ? "after" : "in", epoch.number, epoch.of);
+  const auto at = [](std::string_view unit, const Progress::At& one) {
+    return fmt::format("{} {}{}", unit, one.number, one.of > 0 ? fmt::format(" of {}", one.of) : "");
+  };
+  const std::string fold = progress->fold ? at(" of fold", *progress->fold) : "";
+  return fmt::format(", {} {}{}", epoch.done ? "after" : "in", at("epoch", epoch), fold);
 }
 
 // Who asks about a job that failed wants to know that first.

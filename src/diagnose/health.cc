@@ -150,9 +150,10 @@ bool read_its_output(const RecordingMeta& meta) {
 // What would tell.
 std::string precision_untold(const Analysis& a) {
   const bool could_read = !a.job.batch.present && !read_its_output(a.meta);
-  return could_read
-             ? "not told: run --output-lines reads what the job prints of it, or headroom.params(precision=...) says it"
-             : "not told: headroom.params(precision=...) in the job says it";
+  return fmt::format(
+      "not told: {}headroom.params(precision=...) in the job says it, as a model cast by model.bfloat16() does not; "
+      "GPUs from Hopper on tell how busy their tensor pipes are",
+      could_read ? "run --output-lines reads what the job prints of it, or " : "");
 }
 
 // Tensor pipes work on TF32, too, which many libraries use unasked: only their idleness while kernels run tells.
@@ -173,7 +174,8 @@ HealthCheck mixed_precision(const Analysis& a) {
                 (active.empty() ? "" : "; " + active)};
   if (!pipes) return {"mixed_precision", Answer::kUnknown, precision_untold(a)};
   if (pipes->tensor > a.limits[Threshold::kTensorUsed] * pipes->engine)
-    return {"mixed_precision", Answer::kUnknown, active + ": by mixed precision, or by TF32"};
+    return {"mixed_precision", Answer::kUnknown,
+            active + ": by 16 bits or by TF32, which headroom.params(precision=...) in the job would tell apart"};
   return {"mixed_precision", Answer::kNo, active};
 }
 

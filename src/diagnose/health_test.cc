@@ -217,7 +217,8 @@ TEST(Health, TensorPipesDoNotTellMixedPrecisionFromTF32) {
     return explain(with(recording.build(), SourceKind::kGpu, 0, Metric::kTensorActive, [=](double) { return share; }));
   };
   EXPECT_EQ(answer(active(0.3, ""), "mixed_precision"), Answer::kUnknown);
-  EXPECT_THAT(check(active(0.3, ""), "mixed_precision").evidence, HasSubstr("or by TF32"));
+  EXPECT_THAT(check(active(0.3, ""), "mixed_precision").evidence,
+              HasSubstr("by 16 bits or by TF32, which headroom.params(precision=...)"));
   EXPECT_EQ(answer(active(0.001, ""), "mixed_precision"), Answer::kNo);
   EXPECT_EQ(answer(active(0.3, "32-true"), "mixed_precision"), Answer::kNo);
   EXPECT_EQ(check(active(0.3, "bf16"), "mixed_precision").evidence,

@@ -108,6 +108,8 @@ void name_the_trace(const Analysis&, Finding&);
 [[nodiscard]] Claims compiling(const Analysis& a, const Claims& claims);
 // What the environment of the processes of the job told them, against where the driver saw them (rules_pinning.cc).
 [[nodiscard]] std::vector<Finding> wrong_pins(const Analysis& a);
+// Workers whose masks meant one of these devices, all of which ended without having been seen on a GPU.
+[[nodiscard]] std::vector<std::string> gone_workers_of(const Analysis& a, const std::vector<std::size_t>& devices);
 // Many tasks that each start from nothing, of a batch; nothing where there are few starts (rules_packing.cc).
 [[nodiscard]] std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup);
 // From the time in which tasks of a batch waited for a place; nothing where no kernel ran then (rules_packing.cc).

@@ -189,48 +189,110 @@ bool two_at_once(std::vector<const Placement*> processes) {
   return false;
 }
 
-bool failed_without_context(const Placement& p) {
-  return p.held.empty() && p.process.exit_code.value_or(0) != 0 && p.process.end;
+// "python3 train.py" of "python3 train.py --seed 1".
+std::string program_of(const Process& process) {
+  const auto words = split(process.cmdline, ' ');
+  if (words.size() < 2 || words[1].starts_with('-')) return std::string(words.front());
+  return fmt::format("{} {}", words[0], words[1]);
 }
 
-// Of workers that one process started, all with one mask failed before the driver saw a context of them, and none of
-// those with another mask: what they have in common is which GPU they were meant for.
-void failed_under_a_mask(const Analysis& a, const Board& board, std::vector<Finding>& findings) {
-  using Workers = std::vector<const Placement*>;
-  std::map<std::pair<std::int64_t, std::string>, Workers> by_mask;  // of a parent
+// Whether what one of the two does may be held against the other.
+bool alike(const Placement& x, const Placement& y) {
+  return x.process.ppid == y.process.ppid || program_of(x.process) == program_of(y.process);
+}
+
+// It may have done its work without a GPU.
+bool may_have_succeeded(const Placement& p) { return !p.process.end || p.process.exit_code == 0; }
+
+// Workers with one mask that all ended, not one of which the driver saw on a GPU, while others like them held one.
+struct GoneWorkers {
+  std::string mask;
+  std::set<std::size_t> wanted;  // positions in Board::devices
+  std::vector<const Placement*> workers;
+  std::size_t others = 0;  // with other masks, that held a context
+  bool seen_to_fail = true;
+};
+
+// Nothing where one of them may have succeeded, or where workers with other masks ended so, too.
+std::optional<GoneWorkers> gone_workers(const Board& board, const std::string& mask) {
+  GoneWorkers gone{.mask = mask, .wanted = meant(board, mask), .workers = {}};
+  if (gone.wanted.empty()) return std::nullopt;
+  const auto starts_others = [&](const Placement& p) {
+    return std::any_of(board.placements.begin(), board.placements.end(),
+                       [&](const Placement& child) { return child.process.ppid == p.process.pid; });
+  };
   for (const Placement& p : board.placements)
-    if (const auto& mask = p.process.cuda_visible_devices; mask && numeric(*mask))
-      by_mask[{p.process.ppid, *mask}].push_back(&p);
-  for (const auto& [key, workers] : by_mask) {
+    if (p.process.cuda_visible_devices == mask && (!p.held.empty() || !starts_others(p))) gone.workers.push_back(&p);
+  std::set<const Placement*> others;
+  for (const Placement* worker : gone.workers) {
     // Where their arguments tell a number, contradictions() judges that.
-    if (!std::all_of(workers.begin(), workers.end(),
-                     [](const Placement* p) { return failed_without_context(*p) && !p->ordinal; }))
-      continue;
-    const auto& [parent, mask] = key;
-    std::size_t others = 0;
-    bool comparable = true;
-    for (const Placement& p : board.placements) {
-      if (p.process.ppid != parent || p.process.cuda_visible_devices == mask) continue;
-      others += p.held.empty() ? 0U : 1U;
-      comparable &= !failed_without_context(p);
+    if (!worker->held.empty() || worker->ordinal || may_have_succeeded(*worker)) return std::nullopt;
+    gone.seen_to_fail = gone.seen_to_fail && worker->process.exit_code;
+    bool any = false;
+    for (const Placement& other : board.placements) {
+      if (other.process.cuda_visible_devices == mask || !alike(*worker, other) || starts_others(other)) continue;
+      if (other.held.empty() && !may_have_succeeded(other)) return std::nullopt;
+      if (other.held.empty()) continue;
+      others.insert(&other);
+      any = true;
     }
-    // The number of such a GPU lies beyond a mask that shows fewer.
-    const auto wanted = meant(board, mask);
-    const bool beyond = std::any_of(wanted.begin(), wanted.end(), [&](std::size_t device) {
-      return board.devices[device].index >= static_cast<int>(wanted.size());
-    });
-    if (others == 0 || !comparable || !beyond) continue;
-    Finding finding = placed(fmt::format("Workers for {} ended before they held a context", gpus(board, wanted)));
-    finding.confidence = Confidence::kMedium;
+    if (!any) return std::nullopt;
+  }
+  gone.others = others.size();
+  // Of one whose end nobody saw it may be chance.
+  if (gone.workers.empty() || (!gone.seen_to_fail && gone.workers.size() < 2)) return std::nullopt;
+  return gone;
+}
+
+std::vector<GoneWorkers> all_gone_workers(const Board& board) {
+  std::set<std::string> masks;
+  for (const Placement& p : board.placements)
+    if (p.process.cuda_visible_devices) masks.insert(*p.process.cuda_visible_devices);
+  std::vector<GoneWorkers> all;
+  for (const std::string& mask : masks)
+    if (auto gone = gone_workers(board, mask)) all.push_back(std::move(*gone));
+  return all;
+}
+
+std::string gone_words(const GoneWorkers& gone) {
+  std::set<int> codes;
+  Nanos longest = 0;
+  for (const Placement* worker : gone.workers) {
+    if (worker->process.exit_code) codes.insert(*worker->process.exit_code);
+    longest = std::max(longest, *worker->process.end - worker->process.start);
+  }
+  const std::string how =
+      !gone.seen_to_fail ? fmt::format("within {}", human_duration(longest))
+                         : fmt::format("with exit code{} {}", codes.size() == 1 ? "" : "s", fmt::join(codes, ", "));
+  return fmt::format(
+      "{} with CUDA_VISIBLE_DEVICES={} ended {}, and the driver saw no context of {}; {} like {} with other masks held "
+      "one",
+      count_of(gone.workers.size(), "process", "processes"), gone.mask, how, gone.workers.size() == 1 ? "it" : "them",
+      gone.others, gone.workers.size() == 1 ? "it" : "them");
+}
+
+// The number of such a GPU lies beyond a mask that shows fewer.
+bool numbered_beyond(const Board& board, const GoneWorkers& gone) {
+  return std::any_of(gone.wanted.begin(), gone.wanted.end(), [&](std::size_t device) {
+    return board.devices[device].index >= static_cast<int>(gone.wanted.size());
+  });
+}
+
+// What these workers have in common is which GPU they were meant for.
+void gone_under_a_mask(const Analysis& a, const Board& board, std::vector<Finding>& findings) {
+  for (const GoneWorkers& gone : all_gone_workers(board)) {
+    if (!numeric(gone.mask) || !numbered_beyond(board, gone)) continue;
+    Finding finding = placed(fmt::format("Workers for {} ended before {}", gpus(board, gone.wanted),
+                                         gone.seen_to_fail ? "they held a context" : "the driver saw one of them"));
+    finding.confidence = gone.seen_to_fail ? Confidence::kMedium : Confidence::kLow;
     finding.evidence = {
-        fmt::format(
-            "{} process{} with CUDA_VISIBLE_DEVICES={} ended with exit code {}, and the driver saw no context of "
-            "{}; {} of the same parent with other masks held one",
-            workers.size(), workers.size() == 1 ? "" : "es", mask, *workers.front()->process.exit_code,
-            workers.size() == 1 ? "it" : "them", others),
+        gone_words(gone),
         fmt::format("a program with this mask numbers what it shows from 0, {} in all: a number that counts all GPUs "
                     "lies beyond that, and ends so",
-                    wanted.size())};
+                    gone.wanted.size())};
+    if (!gone.seen_to_fail)
+      finding.evidence.push_back(
+          fmt::format("how they ended was not seen, nor a context of less than {}", human_duration(a.meta.interval)));
     finding.would_overturn = "what these processes printed: if their error names something else, this is wrong";
     finding.advice = "pin once: set the mask and let the worker use device 0, or give it its number and no mask";
     finding.claims = claim_accounts(a, {Account::kNotUsed});
@@ -254,8 +316,7 @@ void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findin
   const auto meant_elsewhere = [&](const Placement& p) {
     const auto& mask = p.process.cuda_visible_devices;
     return p.held.empty() && mask && mask != crowd.front()->process.cuda_visible_devices &&
-           std::any_of(crowd.begin(), crowd.end(),
-                       [&](const Placement* c) { return c->process.ppid == p.process.ppid; });
+           std::any_of(crowd.begin(), crowd.end(), [&](const Placement* c) { return alike(*c, p); });
   };
   if (std::any_of(board.placements.begin(), board.placements.end(), meant_elsewhere)) return;
   Finding finding = placed(
@@ -318,10 +379,23 @@ std::vector<Finding> wrong_pins(const Analysis& a) {
   contradictions(a, board, findings);
   other_numbering(board, findings);
   not_honoured(board, findings);
-  if (!a.job.batch.present) failed_under_a_mask(a, board, findings);
+  if (!a.job.batch.present) gone_under_a_mask(a, board, findings);
   if (!a.job.batch.present) crowded(a, board, findings);  // a batch places its tasks itself, and proves it
   cut_short(board, findings);
   return findings;
+}
+
+std::vector<std::string> gone_workers_of(const Analysis& a, const std::vector<std::size_t>& devices) {
+  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
+  const Board board = board_of(a);
+  std::vector<std::string> words;
+  for (const GoneWorkers& gone : all_gone_workers(board))
+    if (std::any_of(devices.begin(), devices.end(), [&](std::size_t device) {
+          return std::any_of(gone.wanted.begin(), gone.wanted.end(),
+                             [&](std::size_t wanted) { return board.sources[wanted] == a.devices[device].source; });
+        }))
+      words.push_back(gone_words(gone));
+  return words;
 }
 
 }  // namespace headroom::diagnose

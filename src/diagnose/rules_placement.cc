@@ -222,7 +222,18 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                                            most, most == 1 ? "" : "es", a.job.has_job ? " of the job" : "",
                                            gpu_names(a, idle)));
   if (a.job.has_contexts && a.job.has_job) finding.evidence.push_back(mask_sentence(a));
-  if (most > 1) {
+  if (a.job.has_contexts && a.job.has_job && most > 1)
+    finding.evidence.push_back(fmt::format(
+        "a worker that ended within {} may not have been seen: whether some were started for {} and failed at once, "
+        "their output tells",
+        human_duration(a.meta.interval), gpu_names(a, idle)));
+  const auto gone = gone_workers_of(a, idle);
+  finding.evidence.insert(finding.evidence.end(), gone.begin(), gone.end());
+  if (!gone.empty()) {
+    finding.cause = Cause::kWrongGpuAssignment;
+    finding.confidence = Confidence::kLow;
+    finding.told_apart_from = {"a job that was given one GPU only: some of its workers were meant for this one"};
+  } else if (most > 1) {
     finding.cause = Cause::kWrongGpuAssignment;
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};
   } else if (one_process_alone(a) && !others_there) {
@@ -232,11 +243,13 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
     finding.candidates = {Cause::kMoreGpusThanUseful, Cause::kWrongGpuAssignment};
     if (others_there) std::reverse(finding.candidates.begin(), finding.candidates.end());
   }
-  if (most <= 1 && std::none_of(idle.begin(), idle.end(), [&](std::size_t device) { return may_be_lost(a, device); }))
+  if (gone.empty() && most <= 1 &&
+      std::none_of(idle.begin(), idle.end(), [&](std::size_t device) { return may_be_lost(a, device); }))
     finding.told_apart_from.push_back("a fault of the GPU: it answered every query");
   finding.would_overturn = "nvidia-smi while it runs: if a process of the job is on the idle GPU, this is wrong";
   finding.advice =
-      most > 1 ? "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)"
+      !gone.empty() ? "look at what those workers printed as they ended, or start one of them alone with that mask"
+      : most > 1    ? "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)"
       : others_there
           ? fmt::format("run the job there, where nobody computed, and not beside others: CUDA_VISIBLE_DEVICES={}",
                         a.devices[idle.front()].device.uuid)

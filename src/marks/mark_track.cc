@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/strings.h"
 #include "model/losses.h"
+#include "output/number_of.h"
 
 namespace headroom::marks {
 
@@ -15,6 +17,15 @@ namespace {
 template <class T>
 std::size_t shared(const std::vector<T>& a, const std::vector<T>& b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+// "epoch 3/5", "epoch_3"; of "epoch" the how many-th it is.
+std::optional<output::NumberOf> place_in(std::string_view unit, std::string_view name, std::int32_t nth) {
+  if (!name.starts_with(unit)) return std::nullopt;
+  if (name.size() == unit.size()) return nth > 0 ? std::optional(output::NumberOf{nth, 0}) : std::nullopt;
+  if (unit == "fold") return output::fold_in(name);
+  const auto of_whole = output::epoch_in(name);
+  return of_whole ? of_whole : output::epoch_alone_in(name);
 }
 
 }  // namespace
@@ -81,7 +92,21 @@ void MarkTrack::begin(std::string_view name) {
   }
   std::vector<Begun> open = open_;
   open.push_back({*number, begins(*number), ++begins_, last_});
+  tell_place(name, open.back().nth);
   change(std::move(open));
+}
+
+// A phase of a name such as "epoch" or "fold 1/5" says where the job is.
+void MarkTrack::tell_place(std::string_view name, std::int32_t nth) {
+  const std::string called = lower(name);
+  for (const std::string_view unit : {"fold", "epoch"})
+    if (const auto at = place_in(unit, called, nth))
+      set_progress({.kind = Mark::Kind::kProgress,
+                    .at = last_,
+                    .name = unit,
+                    .count = at->number,
+                    .of = at->of,
+                    .state = "begun"});
 }
 
 // Ranges that need not nest are not counted: where one around them ends, they are in another place.
@@ -130,8 +155,8 @@ void MarkTrack::set_parameter(const Mark& mark) {
 }
 
 void MarkTrack::set_progress(const Mark& mark) {
-  const bool of_steps = mark.name == "step";
-  LastProgress& last = of_steps ? progress_steps_ : epochs_;
+  const bool of_steps = mark.name == "step", of_folds = mark.name == "fold";
+  LastProgress& last = of_steps ? progress_steps_ : of_folds ? folds_ : epochs_;
   events::Progress said{std::string(mark.name),  mark.count,   mark.of,
                         std::string(mark.state), std::nullopt, std::nullopt};
   if (of_steps) said.steps = steps_;
@@ -142,6 +167,7 @@ void MarkTrack::set_progress(const Mark& mark) {
   last.said = std::move(said);
   last.at = last_;
   last.fresh = true;
+  if (of_folds) epochs_ = {.written = epochs_.written};  // they begin anew
 }
 
 // Before the first step of a phase: the counts as they were, so that its steps are not thought to have begun in the
@@ -285,7 +311,7 @@ void MarkTrack::write_counts(Nanos now, bool last, RecordingSink& sink) {
   pauses_.clear();
   if (stepped_) put_count(*std::exchange(stepped_, std::nullopt), steps_, samples_, sink);
   for (auto& [name, metric] : metrics_) {
-    if (!metric.last.fresh || (!last && metric.written && now - *metric.written < kMetricInterval)) continue;
+    if (!metric.last.fresh || (!last && metric.written && now - *metric.written < interval_of(metric, now))) continue;
     write_metric(names_[name], metric, sink);
     metric.written = now;
   }
@@ -309,6 +335,13 @@ void MarkTrack::set_metric(LastMetric& metric, double value) const {
   if (!metric.highest || value > metric.highest->value) metric.highest = metric.last;
 }
 
+Nanos MarkTrack::interval_of(const LastMetric& metric, Nanos now) const {
+  const Nanos age = now - (metric.first ? *metric.first : metric.last).at;
+  const auto many = static_cast<std::int64_t>(metrics_.size()) / kFewMetrics;
+  return std::clamp(age / kPartsOfItsAge, std::min(kMetricInterval, (1 + many) * kShortestMetricInterval),
+                    kMetricInterval);
+}
+
 void MarkTrack::write_metric(const std::string& name, LastMetric& metric, RecordingSink& sink) {
   std::vector<MetricValue> fresh;
   for (std::optional<MetricValue>* one : {&metric.first, &metric.lowest, &metric.highest})
@@ -323,7 +356,7 @@ void MarkTrack::write_metric(const std::string& name, LastMetric& metric, Record
 
 // Of steps that go on, the count of steps says where they are.
 void MarkTrack::write_progress(Nanos now, bool last, RecordingSink& sink) {
-  for (LastProgress* one : {&epochs_, &progress_steps_}) {
+  for (LastProgress* one : {&folds_, &epochs_, &progress_steps_}) {
     const Nanos interval = one->anew ? kProgressInterval : kMetricInterval;
     if (!one->fresh || (!last && one->written && now - *one->written < interval)) continue;
     sink.add_event(to_event(one->said, one->at, id(sink)));

@@ -19,8 +19,10 @@ inline constexpr Nanos kShortestPhase = 20 * kMillisecond;
 // Between two that have rows, such as the rest of the phase around both: less is of the one before.
 inline constexpr Nanos kShortestGap = 2 * kMillisecond;
 // Between two values of one metric or parameter that are kept; the last one always is, and of a metric so are those in
-// between that were lower or higher than all before.
-inline constexpr Nanos kMetricInterval = 10 * kSecond;
+// between that were lower or higher than all before. Of a metric more are kept at its beginning, where curves are
+// steep: a twentieth of its age lies between two, and the shortest where there are few metrics.
+inline constexpr Nanos kMetricInterval = 10 * kSecond, kShortestMetricInterval = kSecond / 2;
+inline constexpr std::int64_t kPartsOfItsAge = 20, kFewMetrics = 10;
 // Likewise between two words on where the job is, where it is in another epoch, or its steps count from the begin
 // again.
 inline constexpr Nanos kProgressInterval = kSecond;
@@ -111,6 +113,7 @@ class MarkTrack {
   void end(std::string_view name);
   void set_parameter(const Mark& mark);
   void set_progress(const Mark& mark);
+  void tell_place(std::string_view name, std::int32_t nth);
   void set_metric(LastMetric& metric, double value) const;
   void hold_counts();
   [[nodiscard]] std::int32_t begins(std::uint32_t name);
@@ -123,6 +126,7 @@ class MarkTrack {
   void put(const State& state, RecordingSink& sink);
   void put_count(Nanos at, std::int64_t steps, double samples, RecordingSink& sink);
   void write_counts(Nanos now, bool last, RecordingSink& sink);
+  [[nodiscard]] Nanos interval_of(const LastMetric& metric, Nanos now) const;
   void write_metric(const std::string& name, LastMetric& metric, RecordingSink& sink);
   void write_progress(Nanos now, bool last, RecordingSink& sink);
   [[nodiscard]] SourceId id(RecordingSink& sink);
@@ -161,7 +165,7 @@ class MarkTrack {
   std::int64_t row_steps_ = 0;    // in it
   std::map<std::uint32_t, LastMetric> metrics_;
   std::map<std::uint32_t, LastParameter> parameters_;
-  LastProgress epochs_, progress_steps_;
+  LastProgress folds_, epochs_, progress_steps_;
   std::int64_t cut_ = 0, short_ = 0;
 };
 

@@ -377,24 +377,61 @@ TEST_F(Marks, AStepInTheInstantOfARowHasARowOfItsOwn) {
   EXPECT_EQ(sink_.recording().tracks.at(0).find(Metric::kSteps)->values, (std::vector<std::int64_t>{1, 2}));
 }
 
-TEST_F(Marks, OfAMetricTheFirstSomeAndTheLastAreKept) {
-  for (int i = 0; i < 25; ++i) {
-    mark(Mark::Kind::kMetric, i * 1000, "loss", 25 - i);
+TEST_F(Marks, OfAMetricMoreAreKeptAtItsBeginningThanLater) {
+  for (int i = 0; i <= 600; ++i) {
+    mark(Mark::Kind::kMetric, i * 1000, "loss", i % 2);  // the best and the worst are among the first two
     track_.write(i * kSecond, sink_);
   }
-  finish(25'000);
-  std::vector<double> values;
-  for (const Event& event : sink_.recording().events) values.push_back(of_event<events::MetricValue>(event)->value);
-  EXPECT_EQ(values, (std::vector<double>{25, 15, 5, 1}));
+  finish(600'500);
+  std::vector<std::int64_t> at;
+  for (const Event& event : sink_.recording().events) at.push_back(event.at / kSecond);
+  ASSERT_GT(at.size(), 60U);
+  EXPECT_LT(at.size(), 120U);
+  EXPECT_TRUE(std::equal(
+      at.begin(), at.begin() + 20,
+      std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}.begin()));
+  EXPECT_EQ(at[at.size() - 2] - at[at.size() - 3], 10);
+  EXPECT_EQ(at.back(), 600);
+}
+
+TEST_F(Marks, ManyMetricsAreKeptMoreRarelyEach) {
+  for (int i = 0; i < 8; ++i)
+    for (int metric = 0; metric < 40; ++metric) {
+      mark(Mark::Kind::kMetric, i * 1000, "metric" + std::to_string(metric), 0);
+      track_.write(i * kSecond, sink_);
+    }
+  EXPECT_EQ(sink_.recording().events.size(), 3U * 40) << "one in 2.5 s";
+}
+
+TEST_F(Marks, AnEpochAsAPhaseSaysWhereTheJobIs) {
+  const auto told = [&] {
+    Rows places;
+    for (const Event& event : sink_.recording().events)
+      if (const auto progress = of_event<events::Progress>(event))
+        places.push_back(progress->unit + " " + std::to_string(progress->number) + "/" + std::to_string(progress->of));
+    return places;
+  };
+  const auto phase = [&](Nanos ms, std::string_view name) {
+    begin(ms, name);
+    begin(ms + 100, "train");
+    end(ms + 900, "train");
+    end(ms + 1000);
+    track_.write((ms + 1000) * kMillisecond, sink_);
+  };
+  phase(0, "epoch");
+  phase(2000, "epoch");
+  EXPECT_EQ(told(), (Rows{"epoch 1/0", "epoch 2/0"}));
+  phase(6000, "epoch 4/9");
+  phase(8000, "fold_2/3");
+  EXPECT_EQ(told(), (Rows{"epoch 1/0", "epoch 2/0", "epoch 4/9", "fold 2/3"}));
 }
 
 TEST_F(Marks, TheBestOfAMetricIsKeptThoughItsCurveIsThinned) {
-  for (const auto& [at, value] :
-       {std::pair(0, 0.50), {400, 0.44}, {800, 0.30}, {1200, 0.41}, {1600, 0.52}, {2000, 0.60}}) {
+  for (const auto& [at, value] : {std::pair(0, 0.50), {40, 0.44}, {80, 0.30}, {120, 0.41}, {160, 0.52}, {200, 0.60}}) {
     mark(Mark::Kind::kMetric, at, "val_loss", value);
     track_.write(at * kMillisecond, sink_);
   }
-  finish(2500);
+  finish(250);
   std::vector<double> values;
   for (const Event& event : sink_.recording().events) values.push_back(of_event<events::MetricValue>(event)->value);
   EXPECT_EQ(values, (std::vector<double>{0.50, 0.30, 0.60}));

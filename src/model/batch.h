@@ -11,6 +11,7 @@
 #include "base/enum_table.h"
 #include "base/time.h"
 #include "model/requirement.h"
+#include "model/said_metric.h"
 
 // The words of `headroom batch`: what a person asked for (TaskSpec), how it went (Attempt), what it came to
 // (BatchSummary). Plain values; the planner, the journal, the executors and the reports all speak of these.
@@ -181,7 +182,8 @@ struct Attempt {
   std::vector<std::pair<std::string, std::string>> environment;  // what differs from the batch's own
   std::size_t from_env_file = 0;                                 // as in TaskSpec; of one that was read, 0
   std::vector<std::pair<std::string, std::string>> parameters_resolved;
-  std::vector<std::pair<std::string, double>> metrics;
+  std::vector<std::pair<std::string, double>> metrics;  // the last value of each
+  std::vector<SaidMetric> courses;                      // of those of which the recording keeps several values
   std::string working_directory, git_commit;
   std::optional<bool> git_dirty;
   std::vector<std::pair<std::string, std::string>> input_hashes;  // path, hash
@@ -193,14 +195,13 @@ struct Attempt {
   std::vector<std::string> seen_gpu_uuids;
 };
 
-// Mirrors the schema headroom.batch/1 (DESIGN section 8).
-// What an attempt said of one of its metrics last.
+// What an attempt said of one of its metrics.
 struct AttemptMetric {
   AttemptId attempt = 0;
-  std::string name;
-  double value = 0;
+  SaidMetric said;
 };
 
+// Mirrors the schema headroom.batch/1 (DESIGN section 8).
 struct BatchSummary {
   struct Tasks {
     std::int64_t total = 0, succeeded = 0, failed = 0, skipped = 0, cancelled = 0;

@@ -249,8 +249,8 @@ struct Parameter {
 
 struct Progress {
   static constexpr EventKind kKind = EventKind::kProgress;
-  std::string unit;  // "epoch", "step"
-  std::int64_t number = 0, of = 0;
+  std::string unit;                 // "fold", "epoch", "step"
+  std::int64_t number = 0, of = 0;  // of 0: the job did not say of how many
   // "begun": number `number` began; "within": it had begun some time before; "done": it ended; "counted": so many are
   // done
   std::string state;

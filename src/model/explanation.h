@@ -9,6 +9,7 @@
 #include "model/ledger.h"
 #include "model/recording.h"
 #include "model/requirement.h"
+#include "model/said_metric.h"
 
 namespace headroom {
 
@@ -62,21 +63,6 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
-// Which way a metric is better, as far as its name tells.
-enum class Better : std::uint8_t { kUnknown, kLower, kHigher };
-[[nodiscard]] Better better_by_name(std::string_view metric);  // kUnknown also where it tells both
-
-// What a job said of one of its metrics, of the values that the recording keeps.
-struct SaidMetric {
-  std::string name;
-  double last = 0, first = 0, lowest = 0, highest = 0;
-  std::int64_t values = 1;
-  Better better = Better::kUnknown;
-  std::vector<double> curve;  // in order of time, at most kMostOfCurve: of more values the means of as many in a row
-  bool operator==(const SaidMetric&) const = default;
-};
-inline constexpr std::size_t kMostOfCurve = 24;
-
 // What a job said of itself.
 struct Said {
   std::vector<SaidMetric> metrics;                              // by name
@@ -84,17 +70,18 @@ struct Said {
   bool operator==(const Said&) const = default;
 };
 
-// Where a job is, by the numbers that it tells with their whole ("epoch 3/5"), and how long the rest may take.
+// Where a job is, by the numbers that it tells ("epoch 3/5", "epoch 3"), and how long the rest may take.
 struct Progress {
+  enum class Unit : std::uint8_t { kSteps, kEpochs, kFolds };
   struct At {
-    std::int64_t number = 0, of = 0;  // as the job numbers them
+    std::int64_t number = 0, of = 0;  // as the job numbers them; of 0: it did not say of how many
     bool done = false;                // that number of them; else it is at it
     bool operator==(const At&) const = default;
   };
   struct Left {
     double low_seconds = 0, high_seconds = 0;
-    bool of_epochs = false;       // to the end of the last epoch; else to the last one of these steps
-    bool without_pauses = false;  // what comes between epochs was not seen yet, and is not in it
+    Unit to_end_of = Unit::kSteps;  // the last one of these
+    bool without_pauses = false;    // what comes between epochs was not seen yet, and is not in it
     bool operator==(const Left&) const = default;
   };
   struct Next {
@@ -102,8 +89,8 @@ struct Progress {
     double low_seconds = 0, high_seconds = 0;
     bool operator==(const Next&) const = default;
   };
-  std::optional<At> epoch, step;  // one of them at least
-  std::optional<Left> left;       // of a job that runs
+  std::optional<At> fold, epoch, step;  // one of them at least
+  std::optional<Left> left;             // of a job that runs
   std::optional<Next> next_validation;
   bool operator==(const Progress&) const = default;
 };

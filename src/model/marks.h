@@ -17,7 +17,7 @@ struct Mark {
     kStep = 4,       // `count` steps were done, with `value` samples in all (0: not known)
     kMetric = 5,     // `name` is `value`
     kParameter = 6,  // `name` is `text`
-    kProgress = 7,   // of epochs or steps (`name`: "epoch", "step") it is at number `count` of `of`
+    kProgress = 7,   // of folds, epochs or steps (`name`: "fold", "epoch", "step") it is at number `count` of `of`
   };
   Kind kind = Kind::kBegin;
   Nanos at = 0;  // CLOCK_BOOTTIME
@@ -26,7 +26,7 @@ struct Mark {
   double value = 0;
   std::int64_t count = 1;
   std::int32_t nth = 0;  // kPhase: for the how many-th time it begins, be it open or interrupted; 0: nobody counts
-  std::int64_t of = 0;   // kProgress
+  std::int64_t of = 0;   // kProgress; 0: of how many is not said
   std::string_view state = {};  // kProgress: as in events::Progress
   bool in_epoch = false;        // kProgress of steps: they are those of one epoch
 };

@@ -14,6 +14,7 @@ enum class LineKind : std::uint8_t {
   kTrainingEnds,
   kEpochBegins,
   kEpochTold,
+  kFoldBegins,
   kValidationBegins,
   kValidationEnds,
   kCheckpointBegins,
@@ -63,6 +64,10 @@ inline constexpr std::array kLineRules{
         LineKind::kEpochTold,
         R"((?i)^[-=*#\s\[(]*(?:train(?:ing)? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ :,-]*(?:is )?(?:completed?|finished|done|ended)\b)",
         "Epoch 3/5 completed in 4:12", "many scripts"},
+    LineRule{
+        LineKind::kFoldBegins,
+        R"((?i)^[-=*#\s]*(?:(?:starting|start|beginning|begin|running|run|training|train)(?: of| on)? )?\[?fold[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
+        "Fold 1/5", "many scripts"},
     LineRule{LineKind::kValidationBegins, R"(^\*{3,} Running (?i:evaluation|prediction) \*{3,}$)",
              "***** Running Evaluation *****", "Hugging Face Trainer"},
     LineRule{

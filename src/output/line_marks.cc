@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kTrain = "train", kValidate = "validate", kCheckpoint = "checkpoint", kEpoch = "epoch";
 constexpr std::size_t kLongestName = 64;
+constexpr double kMostEpochs = 1e9;
 constexpr std::int64_t kMostSteps = 1'000'000'000'000;  // at once: more is no count
 
 std::string_view phase_of(BarOf of) {
@@ -87,7 +88,8 @@ const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
     if (validation_bar_open_) resume();
     return marks_;
   }
-  const std::string_view body = without_log_prefix(line);
+  const std::string_view whole = without_log_prefix(line), body = within_fold(whole);
+  if (body.size() < whole.size()) at_fold(whole, "within");
   if (const auto bar = bar_of(body)) {
     take_bar(*bar);
     return marks_;
@@ -105,6 +107,7 @@ const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
     if (!(after_best && match.rule->kind == LineKind::kBoostingRow) &&
         !(match.rule->kind == LineKind::kEpochTold && has(LineKind::kStep)))
       take_kind(match, body);
+  if (has(LineKind::kMetrics) && !has(LineKind::kEpochTold) && !has(LineKind::kStep)) take_place_of_metrics(body);
   if (has(LineKind::kEpochTold) || has(LineKind::kValidationEnds) || has(LineKind::kStep) || has(LineKind::kMetrics)) {
     take_metrics(body, Form::kWords);
     take_own_metrics(body);
@@ -207,7 +210,7 @@ bool LineMarks::moves_with_validation(const Bar& bar) {
 
 void LineMarks::take_steps_of(const Bar& bar) {
   if (moves_with_validation(bar)) return bars_.pass(bar);
-  if (bar.of == BarOf::kEpochs && bar.total) at_epoch({bar.done, *bar.total}, "counted");
+  if (bar.of == BarOf::kEpochs && bar.total) at_unit("epoch", {bar.done, *bar.total}, "counted");
   at_epoch(bar.description, "begun");
   const bool begins = bars_.begins(bar);
   const std::int64_t count = bars_.take(bar);
@@ -303,29 +306,30 @@ void LineMarks::count_epoch(std::string_view line) {
   if (phase_ == kEpoch) phase_.clear();  // it begins anew
 }
 
-// A header says when an epoch begins, a bar of epochs when one has ended. A line with a loss comes at an epoch's end;
-// where there are several of one epoch, somewhere within.
-void LineMarks::at_epoch(NumberOf at, std::string_view state) {
-  const auto trust = [](std::string_view one) {
-    return one == "begun" ? 4 : one == "counted" ? 3 : one == "within" ? 2 : one == "done" ? 1 : 0;
-  };
-  if (at_epoch_ && at_epoch_->of != at.of) epoch_state_ = {};  // another training, which may tell in another way
-  if (state == "done" && at_epoch_ == at && epoch_state_ == "done") epoch_state_ = "within";
-  if (state == "done" && epoch_state_ == "within") state = "within";
-  if (trust(state) < trust(epoch_state_)) return;
-  epoch_state_ = state;
-  if (at_epoch_ == at) return;
-  at_epoch_ = at;
-  marks_.push_back({.kind = Mark::Kind::kProgress,
-                    .at = at_,
-                    .name = "epoch",
-                    .count = at.number,
-                    .of = at.of,
-                    .state = epoch_state_});
+void LineMarks::at_unit(std::string_view unit, NumberOf at, std::string_view state) {
+  const bool of_folds = unit == "fold";
+  const auto known = (of_folds ? told_fold_ : told_epoch_).take(at, state);
+  if (!known) return;
+  marks_.push_back(
+      {.kind = Mark::Kind::kProgress, .at = at_, .name = unit, .count = at.number, .of = at.of, .state = *known});
+  if (!of_folds) return;
+  told_epoch_ = {};  // its epochs begin anew
+  epoch_.clear();
 }
 
 void LineMarks::at_epoch(std::string_view words, std::string_view state) {
-  if (const auto at = epoch_in(words)) at_epoch(*at, state);
+  const auto of_whole = epoch_in(words);
+  if (const auto at = of_whole ? of_whole : epoch_alone_in(words)) at_unit("epoch", *at, state);
+}
+
+void LineMarks::at_fold(std::string_view words, std::string_view state) {
+  if (const auto at = fold_in(words)) at_unit("fold", *at, state);
+}
+
+// "epoch 3 loss 0.34", "fold 1/3 loss=0.34": within or at the end of it.
+void LineMarks::take_place_of_metrics(std::string_view line) {
+  if (const auto at = epoch_alone_in(line)) at_unit("epoch", *at, "within");
+  at_fold(line, "within");
 }
 
 // With a user's pattern for steps, others are not counted.
@@ -370,6 +374,8 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
       return resume();
     case LineKind::kEpochTold:
       return at_epoch(line, "done");
+    case LineKind::kFoldBegins:
+      return at_fold(line, "begun");
     case LineKind::kValidationBegins:
       return phase(kValidate);
     case LineKind::kValidationEnds:
@@ -420,15 +426,22 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
 void LineMarks::take_row(std::string_view line) {
   static const RE2 pair(R"(['"]([\w/.-]{1,64})['"]: *['"]?([-+]?[\d.]+(?:[eE][-+]?\d+)?)['"]?[,}])");
   bool evaluated = false, trained = false, learning_rate = false;
+  std::optional<double> epoch;
   re2::StringPiece rest(line.data(), line.size()), name, value;
   while (RE2::FindAndConsume(&rest, pair, &name, &value)) {
     const std::string_view key(name.data(), name.size());
     evaluated = evaluated || key.starts_with("eval_");
     trained = trained || key == "train_runtime";
     learning_rate = learning_rate || key == "learning_rate";
-    if (const auto number = figure({value.data(), value.size()}); number && !is_place(key)) metric(key, *number);
+    const auto number = figure({value.data(), value.size()});
+    if (number && !is_place(key)) metric(key, *number);
+    if (number && key == "epoch") epoch = *number;
   }
   trainer_ = trainer_ || learning_rate;
+  // That of the Trainer, whose rows have single quotes, is a fraction, and one of what it evaluates.
+  const bool numbers_epochs = epoch && *epoch >= 0 && *epoch < kMostEpochs && *epoch == std::floor(*epoch) &&
+                              line.find('\'') == std::string_view::npos;
+  if (numbers_epochs) at_unit("epoch", {static_cast<std::int64_t>(*epoch), 0}, "within");
   if (trained) {
     base_.clear();
     return phase("");

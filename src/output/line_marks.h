@@ -13,6 +13,7 @@
 #include "output/log_pattern.h"
 #include "output/number_of.h"
 #include "output/step_counter.h"
+#include "output/told_place.h"
 
 // What a job says of itself by the lines that it prints. Pure.
 namespace headroom::output {
@@ -45,7 +46,9 @@ class LineMarks {
   void take_told(const LineMatch& match);
   void count_epoch(std::string_view line);
   void at_epoch(std::string_view words, std::string_view state);
-  void at_epoch(NumberOf at, std::string_view state);
+  void at_fold(std::string_view words, std::string_view state);
+  void at_unit(std::string_view unit, NumberOf at, std::string_view state);
+  void take_place_of_metrics(std::string_view line);
   void take_step(std::int64_t number, std::string_view line);
   void at_step(std::int64_t number, std::optional<std::int64_t> of, bool in_epoch);
   void take_row(std::string_view line);
@@ -76,9 +79,7 @@ class LineMarks {
   std::string before_checkpoint_;
   std::string epoch_;        // its number, as the last line that begins one has it
   std::int32_t epochs_ = 0;  // that have begun
-  // Of the epochs as lines number them, the last one that was told, and how: see events::Progress.
-  std::optional<NumberOf> at_epoch_;
-  std::string_view epoch_state_;
+  ToldPlace told_epoch_, told_fold_;
   StepBars bars_;
   bool validation_bar_open_ = false;
   Nanos validation_drawn_ = 0;

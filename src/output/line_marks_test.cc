@@ -335,7 +335,8 @@ TEST(LineMarks, ABarThatNamesItsEpochCountsStepsOfIt) {
   EXPECT_THAT(said.progress, ElementsAre("epoch 3/5 begun", "step 1/9 counted in epoch"));
   Said lightning;
   lightning.print("Epoch 3:  10%|#     | 1/9 [00:00<00:15,  9.60it/s, v_num=1]\n");
-  EXPECT_THAT(lightning.progress, ElementsAre("step 1/9 counted in epoch")) << "of how many epochs is not said";
+  EXPECT_THAT(lightning.progress, ElementsAre("epoch 3/0 begun", "step 1/9 counted in epoch"))
+      << "of how many epochs is not said";
   Said keras;
   keras.print("Epoch 1/5\n 1/267 [>....] - ETA: 5s - loss: 0.34\n");
   EXPECT_THAT(keras.progress, ElementsAre("epoch 1/5 begun", "step 1/267 counted in epoch"));
@@ -359,7 +360,7 @@ TEST(LineMarks, ALineWithALossIsTheEndOfItsEpoch) {
   EXPECT_THAT(headed.progress, ElementsAre("epoch 1/5 begun", "epoch 2/5 begun"));
 }
 
-TEST(LineMarks, ALineMaySayBothAndNoWholeIsNoProgress) {
+TEST(LineMarks, ALineMaySayBothAndNoWholeIsAPlaceAlone) {
   Said said;
   said.print("Epoch [1/5], Step [100/267], Loss: 0.34\nEpoch [1/5], Step [200/267], Loss: 0.33\n");
   EXPECT_THAT(said.progress,
@@ -367,7 +368,33 @@ TEST(LineMarks, ALineMaySayBothAndNoWholeIsNoProgress) {
   EXPECT_EQ(said.steps, 200);
   Said none;
   none.print("Epoch 3\nstep 120 | loss 0.3\n120it [00:12,  9.60it/s]\nstep 300/267 | loss 0.3\nEpoch 7/5\n");
-  EXPECT_THAT(none.progress, IsEmpty());
+  EXPECT_THAT(none.progress, ElementsAre("epoch 3/0 begun"));
+}
+
+TEST(LineMarks, AnEpochWithoutItsWholeIsAPlace) {
+  Said said;
+  said.print("epoch 3 loss 0.34 ic=0.051\nepoch 4: loss 0.33\nEpoch 4 | loss 0.32\nEpoch 0.5 loss 0.3\n");
+  EXPECT_THAT(said.progress, ElementsAre("epoch 3/0 within", "epoch 4/0 within"));
+  Said rows;
+  rows.print("{\"epoch\": 3, \"loss\": 0.34}\n{\"epoch\": 3.5, \"loss\": 0.34}\n{'eval_loss': 0.3, 'epoch': 1.0}\n");
+  EXPECT_THAT(rows.progress, ElementsAre("epoch 3/0 within"));
+  Said both;
+  both.print("Epoch 1/5\nEpoch 2 loss 0.3\nEpoch 2/5\n");
+  EXPECT_THAT(both.progress, ElementsAre("epoch 1/5 begun", "epoch 2/5 begun"))
+      << "where the whole is told, that counts";
+}
+
+TEST(LineMarks, FoldsAreToldAndTheirEpochsBeginAnew) {
+  Said said;
+  said.print("Fold 1/2\nEpoch 1/1\n=== Fold 2/2 ===\nEpoch 1/1\n");
+  EXPECT_THAT(said.progress, ElementsAre("fold 1/2 begun", "epoch 1/1 begun", "fold 2/2 begun", "epoch 1/1 begun"));
+  EXPECT_THAT(said.nths, ElementsAre(1, 2)) << "each is an epoch of its own";
+  Said inside;
+  inside.print("[Fold 1/5] Epoch 3/10 | loss 0.34\nFold 2/5, epoch 1/10 - loss 0.3\n");
+  EXPECT_THAT(inside.progress, ElementsAre("fold 1/5 within", "epoch 3/10 done", "fold 2/5 within", "epoch 1/10 done"));
+  Said metrics;
+  metrics.print("fold 1/3 loss=0.34 sharpe=1.2\nTraining fold 2\nFold 2 results are in\nfolds: 5\n");
+  EXPECT_THAT(metrics.progress, ElementsAre("fold 1/3 within"));
 }
 
 TEST(LineMarks, EveryRuleOfTheTableKnowsItsExample) {

@@ -11,6 +11,8 @@
 #include "base/visible.h"
 #include "report/json_values.h"
 #include "report/layout.h"
+#include "report/progress_json.h"
+#include "report/progress_words.h"
 
 namespace headroom::report {
 
@@ -49,16 +51,50 @@ std::string cell(std::string_view text) {
 
 using Lines = std::vector<std::vector<std::string>>;  // the first is the header
 
-// `bytes` and `time` say how those two are written.
-template <class Time, class Bytes>
-Lines lines_of(const std::vector<TableRow>& rows, const std::vector<std::string>& last_two, Time time, Bytes bytes) {
+// What stands beside the last value of a metric, of which a row has several.
+enum class Beside : std::uint8_t { kNothing, kValues, kCurve };
+
+const SaidMetric* course_in(const TableRow& row, std::string_view name) {
+  const auto found = std::find_if(row.courses.begin(), row.courses.end(),
+                                  [&](const SaidMetric& course) { return course.name == name; });
+  return found == row.courses.end() ? nullptr : &*found;
+}
+
+bool has_course(const std::vector<TableRow>& rows, std::string_view name) {
+  return std::any_of(rows.begin(), rows.end(), [&](const TableRow& row) { return course_in(row, name) != nullptr; });
+}
+
+// How the cells are written.
+struct Writing {
+  std::string time_name, memory_name;
+  std::string (*time)(Nanos);
+  std::string (*memory)(std::int64_t);
+  std::string (*beside_name)(const std::string& metric, const char* what);
+  Beside beside = Beside::kNothing;
+};
+
+std::string number_text(double value) { return fmt::format("{}", value); }
+
+void add_course(std::vector<std::string>& line, const SaidMetric* course, Beside beside) {
+  constexpr std::size_t kCells = 8;
+  if (beside == Beside::kNothing) return;
+  line.push_back(course != nullptr ? number_text(course->first) : "");
+  line.push_back(course != nullptr && course->best() ? number_text(*course->best()) : "");
+  if (beside == Beside::kCurve) line.push_back(course != nullptr ? curve_text(course->curve, kCells) : "");
+}
+
+Lines lines_of(const std::vector<TableRow>& rows, const Writing& writing) {
   const TableColumns columns = columns_of(rows);
   Lines lines(1);
   lines[0] = {"task"};
   for (const std::string& name : columns.parameters) lines[0].push_back(parameter_label(name));
-  lines[0].insert(lines[0].end(), columns.metrics.begin(), columns.metrics.end());
-  lines[0].insert(lines[0].end(), last_two.begin(), last_two.end());
-  lines[0].emplace_back("state");
+  for (const std::string& name : columns.metrics) {
+    lines[0].push_back(name);
+    if (writing.beside == Beside::kNothing || !has_course(rows, name)) continue;
+    for (const char* what : {"first", "best"}) lines[0].push_back(writing.beside_name(name, what));
+    if (writing.beside == Beside::kCurve) lines[0].push_back(writing.beside_name(name, "curve"));
+  }
+  lines[0].insert(lines[0].end(), {writing.time_name, writing.memory_name, "state"});
   for (const TableRow& row : rows) {
     std::vector<std::string> line{row.task};
     for (const std::string& name : columns.parameters) {
@@ -67,10 +103,11 @@ Lines lines_of(const std::vector<TableRow>& rows, const std::vector<std::string>
     }
     for (const std::string& name : columns.metrics) {
       const auto* value = value_in(row.metrics, name);
-      line.push_back(value != nullptr ? fmt::format("{}", *value) : "");
+      line.push_back(value != nullptr ? number_text(*value) : "");
+      if (has_course(rows, name)) add_course(line, course_in(row, name), writing.beside);
     }
-    line.push_back(row.took ? time(*row.took) : "");
-    line.push_back(row.gpu_bytes ? bytes(*row.gpu_bytes) : "");
+    line.push_back(row.took ? writing.time(*row.took) : "");
+    line.push_back(row.gpu_bytes ? writing.memory(*row.gpu_bytes) : "");
     line.emplace_back(state_words(row.state, row.last));
     lines.push_back(std::move(line));
   }
@@ -120,6 +157,7 @@ TableRow table_row(const TaskAndState& task, const std::vector<std::pair<std::st
                .last = task.last,
                .parameters = parameters,
                .metrics = {},
+               .courses = {},
                .took = {},
                .gpu_bytes = {}};
   if (task.state == TaskState::kRunning) {
@@ -135,6 +173,11 @@ TableRow table_row(const TaskAndState& task, const std::vector<std::pair<std::st
   for (const auto& pair : told->parameters_resolved)
     if (value_in(row.parameters, pair.first) == nullptr) row.parameters.push_back(pair);
   row.metrics = told->metrics;
+  // A course that ends otherwise is of something else of that name.
+  for (const SaidMetric& course : told->courses)
+    if (const auto* last = value_in(row.metrics, course.name);
+        last != nullptr && (*last == course.last || (std::isnan(*last) && std::isnan(course.last))))
+      row.courses.push_back(course);
   row.took = *told->end - told->start;
   row.gpu_bytes = told->peak_gpu_bytes;
   return row;
@@ -166,10 +209,15 @@ Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool
   return {};
 }
 
-std::string table_text(const std::vector<TableRow>& rows) {
-  Lines lines = lines_of(
-      rows, {"time", "GPU memory"}, [](Nanos took) { return human_duration(took); },
-      [](std::int64_t bytes) { return human_bytes(bytes); });
+namespace {
+
+std::string text_with(const std::vector<TableRow>& rows, Beside beside) {
+  Lines lines = lines_of(rows, {.time_name = "time",
+                                .memory_name = "GPU memory",
+                                .time = [](Nanos took) { return human_duration(took); },
+                                .memory = [](std::int64_t bytes) { return human_bytes(bytes); },
+                                .beside_name = [](const std::string&, const char* what) { return std::string(what); },
+                                .beside = beside});
   std::vector<std::size_t> widths(lines[0].size());
   std::vector<bool> numbers(lines[0].size(), true);
   for (std::size_t i = 0; i < lines.size(); ++i)
@@ -190,10 +238,27 @@ std::string table_text(const std::vector<TableRow>& rows) {
   return text;
 }
 
+bool fits(std::string_view text, std::size_t width) {
+  const auto lines = split(text, '\n');
+  return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) { return display_width(line) <= width; });
+}
+
+}  // namespace
+
+std::string table_text(const std::vector<TableRow>& rows, std::size_t width) {
+  for (const Beside beside : {Beside::kCurve, Beside::kValues})
+    if (std::string text = text_with(rows, beside); fits(text, width)) return text;
+  return text_with(rows, Beside::kNothing);
+}
+
 std::string table_csv(const std::vector<TableRow>& rows) {
-  const Lines lines = lines_of(
-      rows, {"seconds", "gpu_memory_bytes"}, [](Nanos took) { return fmt::format("{:.3f}", seconds(took)); },
-      [](std::int64_t bytes) { return fmt::format("{}", bytes); });
+  const Lines lines =
+      lines_of(rows, {.time_name = "seconds",
+                      .memory_name = "gpu_memory_bytes",
+                      .time = [](Nanos took) { return fmt::format("{:.3f}", seconds(took)); },
+                      .memory = [](std::int64_t bytes) { return fmt::format("{}", bytes); },
+                      .beside_name = [](const std::string& metric, const char* what) { return metric + ":" + what; },
+                      .beside = Beside::kValues});
   std::string text;
   for (const auto& line : lines) {
     std::vector<std::string> fields;
@@ -214,6 +279,7 @@ std::string table_json(const std::vector<TableRow>& rows) {
                     {"interrupted", row.state == TaskState::kReady && row.last == LastAttempt::kInterrupted},
                     {"parameters", parameters},
                     {"metrics", metrics},
+                    {"metric_values", metric_values_json(row.courses)},
                     {"seconds", row.took ? Json(seconds(*row.took)) : Json(nullptr)},
                     {"gpu_memory_bytes", optional_json(row.gpu_bytes)}});
   }

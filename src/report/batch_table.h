@@ -18,9 +18,10 @@ struct TableRow {
   TaskState state = TaskState::kReady;
   LastAttempt last = LastAttempt::kNone;
   std::vector<std::pair<std::string, std::string>> parameters;  // as asked, then as the task resolved them
-  std::vector<std::pair<std::string, double>> metrics;
-  std::optional<Nanos> took;              // so far, if it runs
-  std::optional<std::int64_t> gpu_bytes;  // peak
+  std::vector<std::pair<std::string, double>> metrics;          // the last value of each
+  std::vector<SaidMetric> courses;                              // of those of them that have several values
+  std::optional<Nanos> took;                                    // so far, if it runs
+  std::optional<std::int64_t> gpu_bytes;                        // peak
 };
 // Of a task and its attempts, in their order: the one that succeeded, else the last that has ended; of a task that
 // runs, only for how long it has.
@@ -33,7 +34,8 @@ struct TableRow {
 // it.
 [[nodiscard]] Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool descending);
 
-[[nodiscard]] std::string table_text(const std::vector<TableRow>& rows);
+// Beside a metric stand its first and its best value, and a small curve, as far as lines of `width` have room for that.
+[[nodiscard]] std::string table_text(const std::vector<TableRow>& rows, std::size_t width);
 [[nodiscard]] std::string table_csv(const std::vector<TableRow>& rows);
 [[nodiscard]] std::string table_json(const std::vector<TableRow>& rows);  // "headroom.batch-table/1"
 

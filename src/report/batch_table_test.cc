@@ -12,6 +12,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr std::size_t kWide = 160;
+
 TableRow row(std::string task, std::string lr, std::optional<double> loss) {
   TableRow row{.task = std::move(task), .state = TaskState::kSucceeded, .parameters = {{"lr", std::move(lr)}}};
   if (loss) row.metrics = {{"loss", *loss}};
@@ -29,7 +31,7 @@ std::vector<std::string> order(const std::vector<TableRow>& rows) {
 TEST(BatchTable, AColumnForEachParameterAndMetric) {
   std::vector<TableRow> rows{row("a", "0.1", 0.5), row("b", "0.01", std::nullopt)};
   rows[1].state = TaskState::kReady, rows[1].took.reset(), rows[1].gpu_bytes.reset();
-  EXPECT_EQ(table_text(rows),
+  EXPECT_EQ(table_text(rows, kWide),
             "task    lr  loss  time  GPU memory  state\n"
             "a      0.1   0.5  1:30    3072 MiB  succeeded\n"
             "b     0.01                          not run yet\n");
@@ -46,9 +48,41 @@ TEST(BatchTable, AColumnForEachParameterAndMetric) {
   EXPECT_THAT(table_csv(rows), HasSubstr("b,0.01,,,,to run again"));
 }
 
+TEST(BatchTable, HowAMetricWentStandsBesideItWhereThereIsRoom) {
+  std::vector<TableRow> rows{row("a", "0.1", 0.5), row("b", "0.01", 0.7)};
+  rows[0].courses = {{.name = "loss",
+                      .last = 0.5,
+                      .first = 2,
+                      .lowest = 0.4,
+                      .highest = 2,
+                      .values = 12,
+                      .better = Better::kLower,
+                      .curve = {2, 1.2, 0.4, 0.5}}};
+  EXPECT_EQ(table_text(rows, kWide),
+            "task    lr  loss  first  best  curve  time  GPU memory  state\n"
+            "a      0.1   0.5      2   0.4  █▄▁▁   1:30    3072 MiB  succeeded\n"
+            "b     0.01   0.7                      1:30    3072 MiB  succeeded\n");
+  EXPECT_THAT(table_text(rows, 60), HasSubstr("loss  first  best  time"));
+  EXPECT_THAT(table_text(rows, 50), HasSubstr("loss  time"));
+  EXPECT_THAT(table_csv(rows), HasSubstr("loss,loss:first,loss:best,seconds"));
+  const auto json = nlohmann::json::parse(table_json(rows))["tasks"];
+  EXPECT_EQ(json[0]["metric_values"][0]["best"], 0.4);
+  EXPECT_TRUE(json[1]["metric_values"].empty());
+}
+
+TEST(BatchTable, ACourseThatEndsOtherwiseIsOfSomethingElse) {
+  Attempt attempt;
+  attempt.start = 1, attempt.end = 2, attempt.outcome = AttemptOutcome::kSucceeded;
+  attempt.metrics = {{"loss", 0.5}, {"acc", 0.9}};
+  attempt.courses = {{.name = "loss", .last = 0.25, .first = 1}, {.name = "acc", .last = 0.9, .first = 0.1}};
+  const TableRow told = table_row({.name = "a", .state = TaskState::kSucceeded}, {}, {&attempt}, 3);
+  ASSERT_EQ(told.courses.size(), 1U);
+  EXPECT_EQ(told.courses[0].name, "acc");
+}
+
 TEST(BatchTable, CsvQuotesWhatNeedsIt) {
   EXPECT_THAT(table_csv({row("a,\"b\"\nc", "x", 1.0)}), HasSubstr("\"a,\"\"b\"\"\nc\",x,1,"));
-  EXPECT_THAT(table_text({row("a\nb\x1b[2J", "x", 1.0)}), HasSubstr("a b [2J"));
+  EXPECT_THAT(table_text({row("a\nb\x1b[2J", "x", 1.0)}, kWide), HasSubstr("a b [2J"));
 }
 
 TEST(BatchTable, SortsNumbersAsNumbersAndPutsWhatIsMissingLast) {
@@ -77,7 +111,7 @@ TEST(BatchTable, SortsNumbersAsNumbersAndPutsWhatIsMissingLast) {
 TEST(BatchTable, ValuesAfterThreeColonsAreNamedAsInTheCommand) {
   TableRow one = row("a", "0.1", std::nullopt);
   one.parameters = {{"1", "0.1"}, {"2", "7"}};
-  EXPECT_THAT(table_text({one}), HasSubstr("task  {1}  {2}  time"));
+  EXPECT_THAT(table_text({one}, kWide), HasSubstr("task  {1}  {2}  time"));
   std::vector<TableRow> rows{one};
   EXPECT_TRUE(sort_table(rows, "{2}", false));
 }

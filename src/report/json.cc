@@ -213,7 +213,7 @@ std::string to_json(const Explanation& e) {
       {"work", work_json(e.work)},
       {"progress", progress_json(e)},
       {"metrics", metrics},
-      {"metric_values", metric_values_json(e.said)},
+      {"metric_values", metric_values_json(e.said.metrics)},
       {"parameters", parameters},
       {"ledger", ledger_json(e)},
       {"findings", findings},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/progress_json.h"
 
+#include "report/progress_words.h"
 #include "report/time_limit.h"
 
 namespace headroom::report {
@@ -9,7 +10,7 @@ namespace {
 
 Json at_json(const std::optional<Progress::At>& at) {
   if (!at) return nullptr;
-  return {{"number", at->number}, {"of", at->of}, {"done", at->done}};
+  return {{"number", at->number}, {"of", at->of > 0 ? Json(at->of) : Json(nullptr)}, {"done", at->done}};
 }
 
 constexpr std::string_view fits_name(TimeLimit::Fits fits) {
@@ -36,30 +37,28 @@ Json progress_json(const Explanation& e) {
     next = {{"phase", validation->phase},
             {"low_seconds", validation->low_seconds},
             {"high_seconds", validation->high_seconds}};
-  return {{"epoch", at_json(progress->epoch)},
+  return {{"fold", at_json(progress->fold)},
+          {"epoch", at_json(progress->epoch)},
           {"step", at_json(progress->step)},
           {"left_low_seconds", left ? Json(left->low_seconds) : Json(nullptr)},
           {"left_high_seconds", left ? Json(left->high_seconds) : Json(nullptr)},
-          {"left_of", left ? Json(left->of_epochs ? "epochs" : "steps") : Json(nullptr)},
+          {"left_of", left ? Json(unit_name(left->to_end_of)) : Json(nullptr)},
           {"left_without_pauses", left ? Json(left->without_pauses) : Json(nullptr)},
           {"next_validation", next},
           {"time_limit", time_limit_json(time_limit(e))}};
 }
 
-Json metric_values_json(const Said& said) {
+Json metric_values_json(const std::vector<SaidMetric>& metrics) {
   Json list = Json::array();
-  for (const SaidMetric& metric : said.metrics) {
-    const bool low = metric.better == Better::kLower;
-    list.push_back(
-        {{"name", metric.name},
-         {"values", metric.values},
-         {"first", metric.first},
-         {"last", metric.last},
-         {"lowest", metric.lowest},
-         {"highest", metric.highest},
-         {"best", metric.better == Better::kUnknown ? Json(nullptr) : Json(low ? metric.lowest : metric.highest)},
-         {"curve", metric.curve}});
-  }
+  for (const SaidMetric& metric : metrics)
+    list.push_back({{"name", metric.name},
+                    {"values", metric.values},
+                    {"first", metric.first},
+                    {"last", metric.last},
+                    {"lowest", metric.lowest},
+                    {"highest", metric.highest},
+                    {"best", optional_json(metric.best())},
+                    {"curve", metric.curve}});
   return list;
 }
 

@@ -7,6 +7,6 @@
 namespace headroom::report {
 
 [[nodiscard]] Json progress_json(const Explanation& e);
-[[nodiscard]] Json metric_values_json(const Said& said);
+[[nodiscard]] Json metric_values_json(const std::vector<SaidMetric>& metrics);
 
 }  // namespace headroom::report

@@ -20,7 +20,7 @@ TEST(ProgressWords, WhereTheJobIsAndHowLongItMayTake) {
   progress.epoch = Progress::At{3, 5, false};
   EXPECT_EQ(progress_words(progress), "epoch 3/5");
   progress.step = Progress::At{120, 267, true};
-  progress.left = Progress::Left{700, 830, true, false};
+  progress.left = Progress::Left{700, 830, Progress::Unit::kEpochs, false};
   progress.next_validation = Progress::Next{"validate", 70, 110};
   EXPECT_EQ(progress_words(progress),
             "epoch 3/5, step 120/267; 11 to 14 min left of these epochs if they go as the last ones; next validation "
@@ -30,11 +30,22 @@ TEST(ProgressWords, WhereTheJobIsAndHowLongItMayTake) {
   EXPECT_EQ(progress_words(progress),
             "epoch 3/5, step 120/267; 11 to 14 min left of these epochs, and what comes between epochs");
   progress.epoch.reset();
-  progress.left->of_epochs = false;
+  progress.left->to_end_of = Progress::Unit::kSteps;
   EXPECT_EQ(progress_words(progress), "step 120/267; 11 to 14 min left of these steps at this pace");
   progress = {};
   progress.epoch = Progress::At{5, 5, true};
   EXPECT_EQ(progress_words(progress), "epoch 5/5 done");
+}
+
+TEST(ProgressWords, AFoldStandsFirstAndNoWholeIsInvented) {
+  Progress progress;
+  progress.fold = Progress::At{1, 2, false};
+  progress.epoch = Progress::At{3, 0, false};
+  progress.step = Progress::At{1230, 0, true};
+  EXPECT_EQ(progress_words(progress), "fold 1/2, epoch 3, 1,230 steps counted");
+  progress.left = Progress::Left{700, 830, Progress::Unit::kFolds, false};
+  EXPECT_EQ(progress_words(progress),
+            "fold 1/2, epoch 3, 1,230 steps counted; 11 to 14 min left of these folds if they go as the last ones");
 }
 
 TEST(ProgressWords, WhatIsBestIsSaidWhereTheNameTells) {
@@ -52,6 +63,7 @@ TEST(ProgressWords, ACurveGoesFromTheLowestToTheHighest) {
   EXPECT_EQ(curve_text({8, 4.5, 1}), "█▅▁");
   EXPECT_EQ(curve_text({2, 2}), "▁▁");
   EXPECT_EQ(curve_text({2}), "");
+  EXPECT_EQ(curve_text({8, 7, 6, 5, 4, 3, 2, 1}, 3), "█▅▁");
   EXPECT_EQ(curve_text({-1.7e308, 1.7e308}), "▁█");
 }
 

@@ -38,7 +38,7 @@ Explanation running(std::int64_t left_of_limit_seconds) {
                      e.meta);
   e.progress = Progress{};
   e.progress->step = Progress::At{120, 267, false};
-  e.progress->left = Progress::Left{1200, 1800, false, false};
+  e.progress->left = Progress::Left{1200, 1800, Progress::Unit::kSteps, false};
   return e;
 }
 

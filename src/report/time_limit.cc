@@ -45,7 +45,7 @@ std::optional<TimeLimit> time_limit(const Explanation& e) {
 std::string progress_of(const Explanation& e) {
   const auto limit = time_limit(e);
   return progress_words(*e.progress) +
-         (limit ? "; " + limit_words(*limit, e.progress->left->of_epochs ? "epochs" : "steps") : "");
+         (limit ? "; " + limit_words(*limit, unit_name(e.progress->left->to_end_of)) : "");
 }
 
 }  // namespace headroom::report

@@ -52,6 +52,19 @@ def test_the_table_has_parameters_metrics_and_time(tmp_path):
     assert "{1}=9 {2}=3" in run(tmp_path, "show", "9_3").stdout
 
 
+def test_the_table_has_how_metrics_went(tmp_path):
+    run(tmp_path, "--gpus", "none", "-o", "b.hrec", "--", "sh", "-c",
+        'for i in 1 2 3; do echo "Epoch $i/3 | loss 0.{1}$((5 - i)) | val_acc 0.9$i"; done', ":::", "3", "4")
+    for where in ((), ("--recording", "b.hrec")):
+        rows = json.loads(run(tmp_path, "table", "--json", *where).stdout)["tasks"]
+        for row, begin in zip(rows, ("0.3", "0.4")):
+            went = {metric["name"]: metric for metric in row["metric_values"]}
+            assert row["metrics"] == {"loss": float(begin + "2"), "val_acc": 0.93}
+            assert [went["loss"][what] for what in ("first", "last", "best")] == [float(begin + end) for end in "422"]
+            assert went["val_acc"]["best"] == 0.93
+    assert "loss,loss:first,loss:best,val_acc," in run(tmp_path, "table", "--csv").stdout
+
+
 def test_tasks_that_changed_are_listed_once(tmp_path):
     tasks = tmp_path / "t.toml"
     for version in ("a", "b"):

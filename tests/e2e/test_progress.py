@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import jsonschema
+import pytest
 from live_support import HEADROOM, PYTHON, environment, kill_quietly, wait_until
 
 # Epochs of ten steps, each with a validation after it, until a file says that it is enough. The losses are 1, 1/2, 1/3, …
@@ -23,6 +24,7 @@ while not os.path.exists("stop"):
     print(f"val_loss: {1 / epoch:.4f}", flush=True)
 print("the end", epoch, flush=True)
 """
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
 VAL_LOSS = r"--metric=val_loss=val_loss: ([\d.]+)"
 
 
@@ -93,3 +95,49 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
     headroom(tmp_path, "export", recording, "-f", "jsonl", "--share", "-o", tmp_path / "shared.hrec.jsonl")
     shared = (tmp_path / "shared.hrec.jsonl").read_text()
     assert '"event":"progress"' in shared and "Epoch" not in shared and "Validating" not in shared
+
+
+MARKED = """
+import os, time, headroom
+epoch = 0
+while not os.path.exists("stop"):
+    epoch += 1
+    with headroom.phase(NAME):
+        for _ in range(5):
+            headroom.step()
+            time.sleep(0.03)
+"""
+FOLDS = """
+import os, time
+for fold in (1, 2, 3):
+    print(f"Fold {fold}/3", flush=True)
+    for epoch in (1, 2):
+        print(f"Epoch {epoch}/2", flush=True)
+        time.sleep(0.4)
+    while fold == 2 and not os.path.exists("stop"):
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("job, place", [
+    (MARKED.replace("NAME", "'epoch'"), r"epoch \d+, [\d,]+ steps counted\."),
+    (MARKED.replace("NAME", "f'epoch {epoch}/1000'"), r"epoch \d+/1000, [\d,]+ steps counted; .* left of these epochs"),
+    (FOLDS, r"fold 2/3, epoch 2/2; .* left of these folds"),
+])
+def test_marks_and_folds_tell_a_place(tmp_path, job, place):
+    recording = tmp_path / "run.hrec"
+    running = subprocess.Popen([HEADROOM, "run", "-q", "--stacks", "0", "--interval", "200ms", "--output-lines", "-o", recording,
+                                "--", PYTHON, "-c", job], env=environment(tmp_path) | {"PYTHONPATH": PACKAGE}, cwd=tmp_path,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(recording.exists, "a recording")
+
+        def why():
+            done = subprocess.run([HEADROOM, "why", recording], env=environment(tmp_path), cwd=tmp_path, capture_output=True,
+                                  text=True, check=False)
+            return re.sub(r"\s+", " ", done.stdout)
+        wait_until(lambda: re.search("Progress: " + place, why()), place, every=0.3)
+        held(json.loads(headroom(tmp_path, "why", recording, "--json")))
+    finally:
+        (tmp_path / "stop").touch()
+        running.wait()

@@ -118,6 +118,20 @@ def test_a_report_of_two_is_the_document_of_their_comparison(pair):
         assert refused.returncode == 2 and said in refused.stderr
 
 
+def test_a_report_of_two_has_what_both_left(pair):
+    for side, loss in (("a", 0.5), ("b", 0.7)):
+        (pair / f"out_{side}").mkdir()
+        (pair / f"out_{side}" / "loss.json").write_text(json.dumps({"loss": loss}))
+        (pair / f"out_{side}" / "same.txt").write_text("same")
+    left = ["--artefacts", "out_a", "out_b"]
+    text = headroom(pair, "report", "slow.toml", "fast.toml", *left, "-o", "-", "--as", "md").stdout
+    assert "1 of 1 number differ" in text and "same.txt" in text
+    near = headroom(pair, "report", "slow.toml", "fast.toml", *left, "--tolerance", "0.5", "-o", "-", "--as", "md").stdout
+    assert "1 of 1 number differ" not in near and "loss.json" in near
+    alone = headroom(pair, "report", "slow.toml", *left, check=False)
+    assert alone.returncode == 2 and "--artefacts is for the report of two" in alone.stderr
+
+
 def test_a_verification_shows_what_was_promised(tmp_path):
     recording = RECORDINGS["input"]
     plan = headroom(tmp_path, "plan", recording, "--json").stdout
