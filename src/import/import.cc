@@ -55,6 +55,7 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kAmdText, "amd-smi", "amd-smi monitor -w 1, with --csv or without"},
     FormatName{LogFormat::kTegrastats, "tegrastats", "tegrastats, of a Jetson"},
     FormatName{LogFormat::kPowermetrics, "powermetrics", "powermetrics --samplers gpu_power, of a Mac"},
+    FormatName{LogFormat::kAfterburner, "afterburner", "MSI Afterburner's hardware monitoring log (.hml)"},
     FormatName{LogFormat::kInflux, "influx", "Telegraf's [[inputs.nvidia_smi]] in a file: InfluxDB's line protocol"},
     FormatName{LogFormat::kLines, "lines",
                "lines of a monitor of your own: 2025-06-03 14:02:11 GPU 0: util=87% power=242W"},
@@ -294,6 +295,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kAmdText:
     case LogFormat::kTegrastats:
     case LogFormat::kPowermetrics:
+    case LogFormat::kAfterburner:
     case LogFormat::kInflux:
     case LogFormat::kLines:
     case LogFormat::kDcgm:

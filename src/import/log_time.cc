@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/log_time.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -31,7 +33,8 @@ std::optional<Nanos> TimeReader::read(std::string_view text) {
 }
 
 std::optional<Nanos> TimeReader::read_duration(std::string_view text) {
-  const auto length = parse_elapsed(text);
+  auto length = parse_elapsed(text);
+  if (!length) length = parse_elapsed(fmt::format("0:{}", text));  // minutes and seconds
   if (!length) return std::nullopt;
   since_beginning_ = true;
   if (*length % kSecond != 0) whole_ = false;
