@@ -368,5 +368,43 @@ TEST(LogPhases, WaitsOfAJobRecurWhateverFollowsItsEnd) {
   EXPECT_THAT(text, HasSubstr(" times, every 25.0 s"));
 }
 
+TEST(LogPhases, WhereAnotherIsLateEachTimeNoneIsNamed) {
+  const auto rank = [](int turn) {
+    return [=](double t) {
+      if (std::fmod(t, 50) < 40) return LogRow{0.97, 0.5, 250, 9e9};
+      return static_cast<int>(t / 50) % 2 == turn ? LogRow{0.0, 0.0, 64, 9e9} : LogRow{1.0, 0.0, 78, 9e9};
+    };
+  };
+  const std::string text = everything(explain(log_of_gpus({rank(0), rank(1), rank(2), rank(2)}, 800)));
+  EXPECT_THAT(text, HasSubstr("only waited for another GPU"));
+  EXPECT_THAT(text, HasSubstr("if none was ever late"));
+  EXPECT_THAT(text, HasSubstr("see what the process of a GPU does while that has no kernel"));
+}
+
+TEST(LogPhases, AGpuWithADesktopAloneIsNoJob) {
+  const auto log = [](double busy, double memory) {
+    const auto full = [](double) { return LogRow{0.96, 0.4, 300, 20e9}; };
+    const auto desktop = [=](double t) { return LogRow{std::fmod(t, 3) < 1 ? busy : 0.0, 0.0, 30, memory}; };
+    return everything(explain(log_of_gpus({full, desktop}, 600)));
+  };
+  EXPECT_THAT(log(0.03, 430e6),
+              HasSubstr("if nothing but a desktop is on GPU 1 (410 MiB in use at most), use it or give it back"));
+  EXPECT_THAT(log(0.03, 4e9), Not(HasSubstr("desktop")));
+  EXPECT_THAT(log(0.3, 430e6), Not(HasSubstr("desktop")));
+}
+
+TEST(LogPhases, AServersMemoryIsToldWhereItWaits) {
+  const auto server = [](double t) {
+    return LogRow{
+        (t > 240 && t < 262) || (t > 380 && t < 431) || (t > 690 && t < 744) || (t > 900 && t < 913) ? 0.85 : 0.0,
+        {},
+        {},
+        40e9};
+  };
+  const std::string text = everything(explain(log_of_gpus({server}, 1240)));
+  EXPECT_THAT(text, HasSubstr("GPU 0: 37.3 GiB of 48.0 GiB at most"));
+  EXPECT_THAT(text, HasSubstr("if a server or a session waits there for requests, let others share the GPU"));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -118,9 +118,8 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   const std::string late_names = late.empty() ? "another GPU" : gpu_names(a, late);
   if (alone) {
     finding.advice = fmt::format(
-        "see what the process of {} does while that has no kernel: its stacks ({}), or record the next run with "
-        "`headroom run -- CMD`",
-        late_names, stack_tool(a));
+        "see what {} while that has no kernel: its stacks ({}), or record the next run with `headroom run -- CMD`",
+        late.empty() ? "the process of a GPU does" : fmt::format("the process of {} does", late_names), stack_tool(a));
     finding.candidates = {Cause::kStraggler,        Cause::kInputTooFewWorkers,  Cause::kHostGraphBuilding,
                           Cause::kValidation,       Cause::kCheckpointSync,      Cause::kLoggingUpload,
                           Cause::kEpochEndHostWork, Cause::kOneProcessImbalance, Cause::kInputInMainProcess,
@@ -141,10 +140,10 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   say_pace(a, times, finding);
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
   finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
-  gains_by_removal(a, finding,
-                   fmt::format("for all of these GPUs together, if {} was never late and the kernels that work stay as "
-                               "they are",
-                               late.empty() ? "no GPU" : late_names));
+  gains_by_removal(
+      a, finding,
+      fmt::format("for all of these GPUs together, if {} late and the kernels that work stay as they are",
+                  late.empty() ? "none was ever" : late_names + (late.size() > 1 ? " were never" : " was never")));
   if (!alone) finding.claims = waits.claims;  // its idle time is claimed by what it waited for
   return only(std::move(finding));
 }

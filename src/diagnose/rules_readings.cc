@@ -324,12 +324,28 @@ std::vector<std::string> memories(const Analysis& a) {
   return parts;
 }
 
+// "if nothing but a desktop is on GPU 1 (412 MiB in use at most), use it or give it back; else ": "" where they have
+// more memory in use than that, or do more.
+std::string may_be_nobodys(const Analysis& a, const std::vector<std::size_t>& apart) {
+  constexpr double kMostMemory = 1024.0 * (1 << 20), kMostBusy = 0.05;
+  double memory = 0;
+  for (const std::size_t device : apart) {
+    const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
+    if (!used || used->samples == 0 || used->max > kMostMemory || busy_share(a, device) > kMostBusy) return "";
+    memory = std::max(memory, used->max);
+  }
+  return fmt::format("if nothing but a desktop is on {} ({} in use at most), use {} or give {} back; else ",
+                     gpu_names(a, apart), human_bytes(static_cast<std::int64_t>(memory)),
+                     apart.size() == 1 ? "it" : "them", apart.size() == 1 ? "it" : "them");
+}
+
 // What hardly uses its GPUs, and may be no part of the job on the others, can share one: "" where that is not so.
 std::string may_share(const Analysis& a, std::vector<std::size_t> apart) {
   constexpr double kHardly = 0.1, kOfOne = 0.5;  // busy shares: of each, and together
   double busy = 0, memory = 0, room = 0;
   std::erase_if(apart, [&](std::size_t device) { return busy_share(a, device) > kHardly; });
   if (apart.empty()) return "";
+  if (std::string desktop = may_be_nobodys(a, apart); !desktop.empty()) return desktop;
   for (const std::size_t device : apart) {
     busy += busy_share(a, device);
     const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);

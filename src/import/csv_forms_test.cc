@@ -479,6 +479,7 @@ TEST(Csv, NamesInLanguagesOfEastAsiaAndEasternEurope) {
   for (const char* header :
        {"日時,GPU使用率 [%],GPUメモリ使用量 [MB],消費電力 [W]", "시간,GPU 사용률(%),GPU 메모리 사용량(MB),전력(W)",
         "Время,Загрузка ГП (%),Видеопамять использовано (МБ),Мощность ГП (Вт)",
+        "tijd,GPU belasting (%),GPU geheugen gebruikt (MB),vermogen (W)",
         "Horodatage,Utilisation GPU (%),Mémoire utilisée (Mo),Consommation (W)"}) {
     const Recording r =
         read_log(std::string(header) + "\n2025-03-10 10:00:00,40,9000,210\n2025-03-10 10:00:01,50,9000,211\n");

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "import/log_time.h"
+
 namespace headroom {
 namespace {
 
@@ -140,6 +142,14 @@ TEST(WordedTime, MonthsOfOtherLanguages) {
   same("mié 3 dic 2025 14:02:11 CET", "12");
   same("gio 3 lug 2025, 14:02:11, CEST", "07");
   same("qua 3 set 2025 14:02:11 -03", "09");
+}
+
+TEST(LogTime, MillisecondsMayStandBehindAColonAndZonesHaveNames) {
+  TimeReader reader({});
+  EXPECT_EQ(reader.read("2025/02/03 10:00:00:440"), kAt + 440 * kMillisecond);
+  EXPECT_EQ(reader.read("2025-02-03 10:00:00.440 Europe/Berlin"), kAt + 440 * kMillisecond);
+  EXPECT_TRUE(reader.zone_was_named());
+  EXPECT_FALSE(reader.read("2025-02-03 10:00:00:"));
 }
 
 }  // namespace
