@@ -343,6 +343,10 @@ TEST(LogPhases, AJobThatEndedOnOneGpuIsJudgedByTheTimeUntilThen) {
   EXPECT_THAT(everything(explain(log_of_gpus({until(0.95, 1200), until(0.95, 600)}, 1200))),
               Not(HasSubstr("has a job of its own")))
       << "while it ran it was as busy as the other";
+  Recording of_two = log_of_gpus({until(0.95, 1200), until(0.6, 600)}, 1200);
+  of_two.meta.extra = {{"users.0", "ann python"}, {"users.1", "bob train"}};
+  EXPECT_THAT(everything(explain(of_two)),
+              HasSubstr("x for the job on GPU 1, counted over the 10:00 until GPU 1 fell quiet, 1.1"));
 }
 
 TEST(LogPhases, WaitsOnADesktopRecurThoughNoReadingIsZero) {

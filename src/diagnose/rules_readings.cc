@@ -145,7 +145,9 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, con
 void say_by_job(const Analysis& a, const std::vector<std::vector<std::size_t>>& jobs, const Claims& open,
                 Finding& finding) {
   std::vector<std::pair<double, std::string>> factors;
-  for (const std::vector<std::size_t>& job : jobs) factors.emplace_back(removal_for(a, open, job), gpu_names(a, job));
+  for (const std::vector<std::size_t>& job : jobs)
+    factors.emplace_back(removal_for(a, open, job),
+                         gpu_names(a, job) + (end_of_work(a) == a.window.end ? until_words(a, job) : ""));
   std::stable_sort(factors.begin(), factors.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
   std::string whose;
   for (const auto& [factor, gpus] : factors)

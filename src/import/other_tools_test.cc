@@ -369,5 +369,14 @@ TEST(OtherTools, IntelGpuTopTellsHowLongItsPeriodsWere) {
   EXPECT_EQ(r.meta.extra.at("vendor"), "intel");
 }
 
+TEST(OtherTools, AProgramIsNoLogWhateverItsLinesLookLike) {
+  const std::string text = "time, gpu_util\n1741600000, 40\n1741600001, 50\n";
+  const auto program = import_log("plot.py", text, {}), table = import_log("plot.txt", text, {});
+  ASSERT_FALSE(program);
+  EXPECT_THAT(program.error().what, HasSubstr("a program in Python"));
+  EXPECT_THAT(program.error().hint, HasSubstr("headroom run -- python3 plot.py"));
+  EXPECT_TRUE(table);
+}
+
 }  // namespace
 }  // namespace headroom

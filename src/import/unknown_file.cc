@@ -39,6 +39,7 @@ constexpr std::array kKinds{
          "", "a program", "headroom run -- {}"},
     Kind{"#!", "", "a script", "headroom run -- {}"},
     Kind{"", ".py", "a program in Python", "headroom run -- python3 {}"},
+    Kind{"", ".sh", "a script", "headroom run -- sh {}"},
     Kind{"", ".ipynb", "a notebook", "headroom record --pid PID records its kernel while it runs"},
     Kind{"PK\x03\x04", "", "a zip archive, such as torch.save and numpy.savez write", kLog},
     Kind{"\x80\x02", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
