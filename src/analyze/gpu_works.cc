@@ -29,58 +29,13 @@ std::vector<WorkStretch> work_stretches(const Recording& recording, SourceId gpu
 
 namespace {
 
-struct Launch {
-  Nanos at = 0;
-  std::string_view op;  // "": the call is in none
-};
-
-// Calls that copy, in order of time, of all threads.
-std::vector<Launch> copy_launches(const Recording& recording) {
-  std::vector<Launch> launches;
-  for (const SourceId thread : recording.all(SourceKind::kCallThread))
-    for (const ListRow& row : recording.tracks[static_cast<std::size_t>(thread)].lists) {
-      if (row.list >= recording.lists.size() || recording.lists[row.list].empty()) continue;
-      const auto& list = recording.lists[row.list];
-      if (recording.texts[list.back()].find("Memcpy") == std::string_view::npos) continue;
-      launches.push_back({row.at, list.size() > 1 ? std::string_view(recording.texts[list.front()]) : ""});
-    }
-  std::stable_sort(launches.begin(), launches.end(), [](const Launch& x, const Launch& y) { return x.at < y.at; });
-  return launches;
-}
-
-// The n-th copy is the n-th call's, where there are as many; else the one's that came last before it.
-std::map<GpuWork, std::string> copied_by(const Recording& recording, const std::vector<WorkStretch>& stretches) {
-  struct Copy {
-    GpuWork what{};
-    Nanos begin = 0, length = 0;
-  };
-  std::vector<Copy> copies;
-  for (const GpuWork what : {GpuWork::kCopyToDevice, GpuWork::kPageableToDevice, GpuWork::kCopyToHost,
-                             GpuWork::kPageableToHost, GpuWork::kCopyOnDevice, GpuWork::kCopyToPeer})
-    for (std::size_t i = 0; i < stretches.size(); ++i) {
-      if (!stretches[i].has(what)) continue;
-      if (i > 0 && stretches[i - 1].has(what))
-        copies.back().length += stretches[i].end - stretches[i].begin;
-      else
-        copies.push_back({what, stretches[i].begin, stretches[i].end - stretches[i].begin});
-    }
-  std::stable_sort(copies.begin(), copies.end(), [](const Copy& x, const Copy& y) { return x.begin < y.begin; });
-  const std::vector<Launch> launches = copy_launches(recording);
-  std::map<GpuWork, std::map<std::string_view, Nanos>> time;
-  std::map<GpuWork, Nanos> all;
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    all[copies[i].what] += copies[i].length;
-    const auto after = std::upper_bound(launches.begin(), launches.end(), copies[i].begin,
-                                        [](Nanos at, const Launch& launch) { return at < launch.at; });
-    const Launch* launch = launches.size() == copies.size() ? &launches[i]
-                           : after == launches.begin()      ? nullptr
-                                                            : &*(after - 1);
-    if (launch && !launch->op.empty()) time[copies[i].what][launch->op] += copies[i].length;
-  }
+// As the trace's importer found it, in the attributes of the work's source.
+std::map<GpuWork, std::string> copied_by(const Recording& recording, SourceId gpu) {
   std::map<GpuWork, std::string> by;
-  for (const auto& [what, ops] : time)
-    for (const auto& [op, ns] : ops)
-      if (2 * ns > all[what]) by[what] = op;
+  const auto source = recording.find(SourceKind::kGpuWork, recording.sources[static_cast<std::size_t>(gpu)].key);
+  if (!source) return by;
+  for (const auto& [name, op] : recording.sources[static_cast<std::size_t>(*source)].attrs)
+    if (const auto work = gpu_work_of(name)) by[*work] = op;
   return by;
 }
 
@@ -90,7 +45,7 @@ std::optional<DeviceProfile> device_profile(const Recording& recording, SourceId
   const std::vector<WorkStretch> stretches = work_stretches(recording, gpu);
   if (stretches.empty()) return std::nullopt;
   DeviceProfile profile;
-  profile.copied_by = copied_by(recording, stretches);
+  profile.copied_by = copied_by(recording, gpu);
   for (const WorkStretch& stretch : stretches) {
     const Nanos from = std::max(begin, stretch.begin), to = std::min(end, stretch.end);
     if (to <= from) continue;

@@ -154,12 +154,15 @@ std::vector<Run> runs_of(const std::vector<Share>& shares, const Thresholds& lim
   });
 }
 
-// Of a GPU that idles some readings are a little above what counts as idle, and a few may be of something else.
-int level_of(const Run& run, const Thresholds& limits) {
-  constexpr double kLittle = 3;  // times what counts as idle
+// Of a GPU that idles some readings are a little above what counts as idle, and a few may be of something else; or all
+// of them are a little above it, as where a desktop draws, and hardly anything beside what it has at other times.
+int level_of(const Run& run, double busiest, const Thresholds& limits) {
+  constexpr double kLittle = 3;                         // times what counts as idle
+  constexpr double kOfADesktop = 0.09, kHardly = 0.15;  // of the time; of the busiest
   if (run.unseen) return kUnseen;
   const bool mostly_idle = 2 * run.idle > run.count && run.mean() < kLittle * limits[Threshold::kPhaseIdleBelow];
-  return mostly_idle ? 0 : level_of(run.mean(), limits);
+  const bool just_above = run.mean() < kOfADesktop && run.mean() < kHardly * busiest;
+  return mostly_idle || just_above ? 0 : level_of(run.mean(), limits);
 }
 
 std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level, const Thresholds& limits) {
@@ -268,11 +271,14 @@ std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window, c
   const double phases = static_cast<double>(runs.size());
   const double windows = static_cast<double>(shares.back().first + shares.back().count);
   if (runs.size() < 2 || phases * limits[Threshold::kPhaseFlicker] > windows) return {};
+  double busiest = 0;
+  for (const Run& run : runs)
+    if (!run.unseen) busiest = std::max(busiest, run.mean());
   std::vector<Stretch> list;
   for (const Run& run : runs) {
     const Nanos begin = slices.front().begin + static_cast<Nanos>(run.first) * window;
     const Nanos end = std::min(begin + static_cast<Nanos>(run.count) * window, slices.back().end);
-    const int level = level_of(run, limits);
+    const int level = level_of(run, busiest, limits);
     if (!list.empty() && list.back().level == level)
       list.back().end = end;
     else

@@ -15,6 +15,7 @@ struct Profile {
   Rows device, thread = {}, second_thread = {}, second_device = {};
   std::int32_t kernels = 0;  // that begin in each row with a kernel
   Nanos length = 100;        // microseconds
+  Attrs launched_by = {};    // the first device's copies, by the operator
 
   [[nodiscard]] Recording build() const {
     MemorySink sink;
@@ -27,15 +28,15 @@ struct Profile {
     process.pid = 7;
     process.in_job = true;
     const SourceId owner = sink.add_source({SourceKind::kProcess, "7/0", kNoSource, to_attrs(process)});
-    add_device(sink, "gpu0", device);
-    if (!second_device.empty()) add_device(sink, "gpu1", second_device);
+    add_device(sink, "gpu0", device, launched_by);
+    if (!second_device.empty()) add_device(sink, "gpu1", second_device, {});
     put(sink, sink.add_source({SourceKind::kCallThread, "7/0/1", owner, {}}), thread);
     put(sink, sink.add_source({SourceKind::kCallThread, "7/0/2", owner, {}}), second_thread);
     return sink.take();
   }
 
  private:
-  void add_device(MemorySink& sink, const std::string& uuid, const Rows& rows) const {
+  void add_device(MemorySink& sink, const std::string& uuid, const Rows& rows, const Attrs& attrs) const {
     Device facts;
     facts.uuid = uuid;
     facts.index = uuid.back() - '0';
@@ -44,7 +45,7 @@ struct Profile {
         {SourceKind::kGpuProcess, uuid + "/7/0", gpu, to_attrs(GpuContext{7, ContextKind::kCompute, Nanos{0}})});
     sink.add_row(context, 0, {});
     sink.add_row(context, length * kMicrosecond, {});
-    put(sink, sink.add_source({SourceKind::kGpuWork, uuid, gpu, {}}), rows, kernels);
+    put(sink, sink.add_source({SourceKind::kGpuWork, uuid, gpu, attrs}), rows, kernels);
   }
   static void put(MemorySink& sink, SourceId source, const Rows& rows, std::int32_t value = 0) {
     for (const auto& [at, names] : rows) {

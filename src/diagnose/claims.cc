@@ -263,7 +263,7 @@ Nanos kernels_left(const Analysis& a, const Claims& claims, std::size_t device, 
 // may have been idle.
 std::optional<double> least_time_factor(const Analysis& a, const Claims& claims,
                                         const std::vector<std::size_t>& devices) {
-  const Nanos until = end_of_work(a);
+  const Nanos until = end_of_work(a, devices);
   Nanos longest = 0;
   for (const std::size_t device : devices)
     longest = std::max(longest, kernels_left(a, claims, device, until) - a.gpus[device].busy_error);
@@ -301,14 +301,14 @@ std::optional<Bound> bound_of(const Analysis& a) {
       jobs.empty() ? "" : fmt::format("for the job on {}, ", gpu_names(a, job)),
       with_more_room(a).empty() || !jobs.empty() ? "" : "one job uses all these GPUs, ",
       unread ? ", with all that no reading covers," : "", others ? " and all kernels of others" : "",
-      a.waits_in_kernels.claims.empty() ? "" : " and all kernels that only wait for another GPU", until_words(a));
+      a.waits_in_kernels.claims.empty() ? "" : " and all kernels that only wait for another GPU", until_words(a, job));
   return bound;
 }
 
-Nanos end_of_work(const Analysis& a) {
+Nanos end_of_work(const Analysis& a, const std::vector<std::size_t>& devices) {
   if (!readings_alone(a)) return a.window.end;
   Nanos until = 0;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+  for (const std::size_t device : devices) {
     if (a.gpus[device].idle_peer || a.ledger.busy(device) == 0) continue;
     if (!a.gpus[device].quiet_end) return a.window.end;
     until = std::max(until, a.gpus[device].quiet_end->from);
@@ -316,32 +316,39 @@ Nanos end_of_work(const Analysis& a) {
   return until > a.window.begin ? until : a.window.end;
 }
 
-std::string until_words(const Analysis& a) {
-  const Nanos until = end_of_work(a);
+Nanos end_of_work(const Analysis& a) { return end_of_work(a, all_devices(a)); }
+
+std::string until_words(const Analysis& a, const std::vector<std::size_t>& devices) {
+  const Nanos until = end_of_work(a, devices);
   if (until == a.window.end) return "";
+  const bool all = devices.size() == a.devices.size();
   return fmt::format(", counted over the {} until {} fell quiet", human_duration(until - a.window.begin),
-                     a.devices.size() == 1 ? "the GPU" : "the GPUs");
+                     !all                    ? gpu_names(a, devices)
+                     : a.devices.size() == 1 ? "the GPU"
+                                             : "the GPUs");
 }
 
+std::string until_words(const Analysis& a) { return until_words(a, all_devices(a)); }
+
 std::vector<std::size_t> with_more_room(const Analysis& a) {
-  constexpr double kClearly = 1.1, kAsTwoJobs = 2;
+  constexpr double kClearly = 1.1, kAsTwoJobs = 2, kBesideThem = 1.5;
   const auto one_job = readings_alone(a) ? least_time_factor(a, {}, all_devices(a)) : std::nullopt;
-  for (const double apart : {kAsTwoJobs, kClearly}) {
+  const auto apart_by = [&](double factor) {
     std::vector<std::size_t> devices;
     for (std::size_t device = 0; one_job && device < a.devices.size(); ++device) {
       const auto own = a.gpus[device].idle_peer ? std::nullopt : least_time_factor(a, {}, {device});
-      if (own && *own > apart * *one_job) devices.push_back(device);
+      if (own && *own > factor * *one_job) devices.push_back(device);
     }
-    if (!devices.empty()) return devices;
-  }
-  return {};
+    return devices;
+  };
+  return apart_by(apart_by(kAsTwoJobs).empty() ? kClearly : kBesideThem);
 }
 
 double removal_for(const Analysis& a, const Claims& claims, const std::vector<std::size_t>& devices) {
   Claims own;
   for (const ClaimedPiece& piece : claims)
     if (std::find(devices.begin(), devices.end(), piece.device) != devices.end()) own.push_back(piece);
-  const Nanos until = end_of_work(a), all = until - a.window.begin;
+  const Nanos until = end_of_work(a, devices), all = until - a.window.begin;
   Nanos error = 0;
   for (const std::size_t device : devices) error = std::max(error, a.gpus[device].busy_error);
   const Nanos left = all - claimed_anywhere(own, until) - error;

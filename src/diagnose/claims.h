@@ -78,12 +78,16 @@ template <class Wanted>
 // When the last GPU that was used fell quiet for good, where readings alone tell of the job: it may have ended then,
 // and what it could gain is counted until then. Else the end of the window.
 [[nodiscard]] Nanos end_of_work(const Analysis& a);
+// The same of a job that has these devices to itself.
+[[nodiscard]] Nanos end_of_work(const Analysis& a, const std::vector<std::size_t>& devices);
 
 // ", counted over the 22:00 until the GPU fell quiet"; empty where end_of_work() is the end.
 [[nodiscard]] std::string until_words(const Analysis& a);
+[[nodiscard]] std::string until_words(const Analysis& a, const std::vector<std::size_t>& devices);
 
-// Where readings alone tell of the job, or jobs: the GPUs that were used and had half as many kernels as the busiest,
-// or, where none had so few, clearly fewer. Whether one job uses all GPUs such readings do not tell.
+// Where readings alone tell of the job, or jobs: the GPUs that were used and, until they fell quiet for good, clearly
+// had fewer kernels than the busiest; where some had half as many, those with two thirds and fewer. Whether one job
+// uses all GPUs such readings do not tell.
 [[nodiscard]] std::vector<std::size_t> with_more_room(const Analysis& a);
 
 // removal() for a job that has these devices to itself.

@@ -259,8 +259,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
     return fmt::format("{} computed for {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices),
                        least, busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)),
                        unknown);
-  std::string text = fmt::format("{} computed for {}{} of {}{}{}.", subject(a, devices), least, busy, span_words(a),
-                                 mean_of(uneven(Account::kUseful)), unknown);
+  const bool waits = a.material(length(a.waits_in_kernels.claims));
+  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices),
+                                 waits ? one ? "had a kernel for" : "had kernels for" : "computed for", least, busy,
+                                 span_words(a), mean_of(uneven(Account::kUseful)), unknown);
   if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   const Phrase* largest = nullptr;
   Nanos most = 0;

@@ -45,6 +45,7 @@ TEST(LogPhases, KernelsThatWaitForAnotherGpuAreNoBound) {
   ASSERT_TRUE(finding->gain);
   EXPECT_NEAR(finding->gain->high, 1.33, 0.05) << finding->bound;
   EXPECT_NEAR(seconds(finding->cost()), 400, 20);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("at a time, every 20.0 s")));
   ASSERT_TRUE(e.bound);
   EXPECT_NEAR(e.bound->speedup_high, 1.37, 0.05);
   EXPECT_THAT(e.headline, HasSubstr("kernels only waited for another GPU"));
@@ -313,6 +314,100 @@ TEST(LogPhases, BytesThatCameMeanwhileMakeCopiesTheFirstGuess) {
   const Explanation e = explain(recording);
   EXPECT_EQ(e.findings.front().candidates.front(), Cause::kPageableCopies);
   EXPECT_THAT(everything(e), HasSubstr("GiB/s came over PCIe meanwhile"));
+}
+
+TEST(LogPhases, GpusOfThreeLevelsAreThreeGroups) {
+  const auto at = [](double util) { return [=](double) { return LogRow{util, 0.3, 200, 4e9}; }; };
+  const Explanation e =
+      explain(log_of_gpus({at(0.96), at(0.96), at(0.96), at(0.47), at(0.47), at(0.07), at(0.07), at(0.07)}, 240));
+  const Finding* open = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(open, nullptr);
+  EXPECT_THAT(open->evidence,
+              Contains("GPUs 5 to 7 were busy for 7.0 % of the time, GPUs 3 and 4 for 47 %, GPUs 0 to 2 "
+                       "for 96 %: they differ, as several jobs do"));
+  EXPECT_THAT(open->bound,
+              HasSubstr("if GPUs 3 and 4 have a job of their own, at most 2.1x for that, 14x for one on GPUs 5 to 7"));
+  EXPECT_THAT(open->advice, HasSubstr("if GPUs 5 to 7 do other work than the rest, let that share one GPU"));
+}
+
+TEST(LogPhases, AJobThatEndedOnOneGpuIsJudgedByTheTimeUntilThen) {
+  const auto until = [](double busy, double end) {
+    return [=](double t) {
+      return t <= end ? LogRow{std::fmod(t, 7) < 1 ? busy / 3 : busy, {}, {}, 9e9} : LogRow{0.0, {}, {}, 1e6};
+    };
+  };
+  const std::string text = everything(explain(log_of_gpus({until(0.95, 1200), until(0.6, 600)}, 1200)));
+  EXPECT_THAT(text, HasSubstr("GPU 1 was busy for 54 % of the time until 09:03:20, GPU 0 for 86 %"));
+  EXPECT_THAT(text, HasSubstr("if GPU 1 has a job of its own, at most 1.8"));
+  EXPECT_THAT(text, HasSubstr("x for that, counted over the 10:00 until GPU 1 fell quiet; if one job uses all"));
+  EXPECT_THAT(everything(explain(log_of_gpus({until(0.95, 1200), until(0.95, 600)}, 1200))),
+              Not(HasSubstr("has a job of its own")))
+      << "while it ran it was as busy as the other";
+  Recording of_two = log_of_gpus({until(0.95, 1200), until(0.6, 600)}, 1200);
+  of_two.meta.extra = {{"users.0", "ann python"}, {"users.1", "bob train"}};
+  EXPECT_THAT(everything(explain(of_two)),
+              HasSubstr("x for the job on GPU 1, counted over the 10:00 until GPU 1 fell quiet, 1.1"));
+}
+
+TEST(LogPhases, WaitsOnADesktopRecurThoughNoReadingIsZero) {
+  const auto log = [](double low) {
+    return everything(explain(log_of_gpus({[=](double t) {
+                                            const double at = std::fmod(t, 50);
+                                            return working(at < 30 ? 0.95 : low + 0.01 * std::fmod(at, 3));
+                                          }},
+                                          900)));
+  };
+  EXPECT_THAT(log(0.055), HasSubstr("GPU 0 idles in phases that recur"));
+  EXPECT_THAT(log(0.055), HasSubstr("for 20.0 s at a time, 17 times"));
+  EXPECT_THAT(log(0.055), HasSubstr(", every 50.0 s"));
+}
+
+TEST(LogPhases, WaitsOfAJobRecurWhateverFollowsItsEnd) {
+  const auto job = [](double t) {
+    return t <= 700 ? LogRow{std::fmod(t, 25) < 17 ? 0.92 : 0.0, {}, {}, 18e9} : LogRow{0.0, {}, {}, 1e6};
+  };
+  const std::string text = everything(explain(log_of_gpus({job}, 1200)));
+  EXPECT_THAT(text, HasSubstr("the job on it had ended"));
+  EXPECT_THAT(text, HasSubstr("GPU 0 is idle for 8.0 s at a time, 28"));
+  EXPECT_THAT(text, HasSubstr(" times, every 25.0 s"));
+}
+
+TEST(LogPhases, WhereAnotherIsLateEachTimeNoneIsNamed) {
+  const auto rank = [](int turn) {
+    return [=](double t) {
+      if (std::fmod(t, 50) < 40) return LogRow{0.97, 0.5, 250, 9e9};
+      return static_cast<int>(t / 50) % 2 == turn ? LogRow{0.0, 0.0, 64, 9e9} : LogRow{1.0, 0.0, 78, 9e9};
+    };
+  };
+  const std::string text = everything(explain(log_of_gpus({rank(0), rank(1), rank(2), rank(2)}, 800)));
+  EXPECT_THAT(text, HasSubstr("only waited for another GPU"));
+  EXPECT_THAT(text, HasSubstr("if none was ever late"));
+  EXPECT_THAT(text, HasSubstr("see what the process of a GPU does while that has no kernel"));
+}
+
+TEST(LogPhases, AGpuWithADesktopAloneIsNoJob) {
+  const auto log = [](double busy, double memory) {
+    const auto full = [](double) { return LogRow{0.96, 0.4, 300, 20e9}; };
+    const auto desktop = [=](double t) { return LogRow{std::fmod(t, 3) < 1 ? busy : 0.0, 0.0, 30, memory}; };
+    return everything(explain(log_of_gpus({full, desktop}, 600)));
+  };
+  EXPECT_THAT(log(0.03, 430e6),
+              HasSubstr("if nothing but a desktop is on GPU 1 (410 MiB in use at most), use it or give it back"));
+  EXPECT_THAT(log(0.03, 4e9), Not(HasSubstr("desktop")));
+  EXPECT_THAT(log(0.3, 430e6), Not(HasSubstr("desktop")));
+}
+
+TEST(LogPhases, AServersMemoryIsToldWhereItWaits) {
+  const auto server = [](double t) {
+    return LogRow{
+        (t > 240 && t < 262) || (t > 380 && t < 431) || (t > 690 && t < 744) || (t > 900 && t < 913) ? 0.85 : 0.0,
+        {},
+        {},
+        40e9};
+  };
+  const std::string text = everything(explain(log_of_gpus({server}, 1240)));
+  EXPECT_THAT(text, HasSubstr("GPU 0: 37.3 GiB of 48.0 GiB at most"));
+  EXPECT_THAT(text, HasSubstr("if a server or a session waits there for requests, let others share the GPU"));
 }
 
 }  // namespace

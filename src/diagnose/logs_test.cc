@@ -388,6 +388,9 @@ TEST(Logs, AnUnusedGpuIsANoteAtTheEndAndNotInTheHeadlinesShare) {
   EXPECT_THAT(e.headline, HasSubstr("GPU 1 was never used"));
   EXPECT_EQ(e.findings.back().candidates.front(), Cause::kMoreGpusThanUseful);
   EXPECT_THAT(everything(e), Not(HasSubstr("GPU 1: ")));
+  const auto holds = [](double) { return LogRow{0, 0, 60, 20e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({[](double) { return working(0.9); }, holds, holds}, 300))),
+              HasSubstr("GPUs 1 and 2: 18.6 GiB of memory and more each in use all the while: somebody holds it"));
 }
 
 TEST(Logs, ALogsTimesAreItsOwn) {

@@ -378,14 +378,11 @@ std::string within(const Analysis& a, const std::string& phase) {
 
 }  // namespace
 
-void name_the_phase(const Analysis& a, Finding& finding) {
-  constexpr double kLeast = 0.05;
-  const auto is_said = [](const Phase& phase) { return !phase.named_by.empty() && phase.named_by != "stacks"; };
-  if (std::none_of(a.phases.begin(), a.phases.end(), is_said)) return;
+std::map<std::string, Nanos> by_named_phase(const Analysis& a, const Claims& claims) {
   std::map<std::string, Nanos> by_name;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const std::vector<Slice>& slices = a.devices[device].slices;
-    for (const ClaimedPiece& piece : finding.claims) {
+    for (const ClaimedPiece& piece : claims) {
       if (piece.device != device) continue;
       auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
                                     [](Nanos at, const Slice& s) { return at < s.end; });
@@ -395,6 +392,14 @@ void name_the_phase(const Analysis& a, Finding& finding) {
               std::min(piece.end, slice->end) - std::max(piece.begin, slice->begin);
     }
   }
+  return by_name;
+}
+
+void name_the_phase(const Analysis& a, Finding& finding) {
+  constexpr double kLeast = 0.05;
+  const auto is_said = [](const Phase& phase) { return !phase.named_by.empty() && phase.named_by != "stacks"; };
+  if (std::none_of(a.phases.begin(), a.phases.end(), is_said)) return;
+  const std::map<std::string, Nanos> by_name = by_named_phase(a, finding.claims);
   std::vector<std::pair<Nanos, std::string>> order;
   for (const auto& [name, ns] : by_name)
     if (static_cast<double>(ns) >= kLeast * static_cast<double>(finding.cost())) order.emplace_back(-ns, name);

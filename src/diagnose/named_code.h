@@ -71,6 +71,9 @@ void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::stri
 // Says in a finding about the input what the loader's workers were at.
 void name_the_workers_code(const Analysis& a, Finding& finding);
 
+// Of the claimed time how much lies in which phase, of those that the job itself names.
+[[nodiscard]] std::map<std::string, Nanos> by_named_phase(const Analysis& a, const Claims& claims);
+
 // Says in a finding which phases its time lies in, of those that the job itself names: what stacks tell of phases is in
 // the accounts already.
 void name_the_phase(const Analysis& a, Finding& finding);

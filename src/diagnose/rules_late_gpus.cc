@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/human.h"
+#include "base/median.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
@@ -35,6 +36,26 @@ std::string waiting_sentence(const Analysis& a, const std::vector<std::size_t>& 
                      waits.memory_read ? " and untouched memory" : "", level_words(waits.by, waits.usual));
 }
 
+// "as a rule 6.0 s at a time, every 30.0 s"; "" where they do not come at a steady pace.
+std::string pace_words(const Analysis& a, const std::vector<Window>& times) {
+  std::vector<Window> waits;  // a reading between two that only wait is no end of one
+  for (const Window& time : times)
+    if (!waits.empty() && time.begin - waits.back().end <= a.meta.interval)
+      waits.back().end = time.end;
+    else
+      waits.push_back(time);
+  const auto period = pace_of(a, waits);
+  if (!period) return "";
+  std::vector<double> lengths;
+  for (const Window& wait : waits) lengths.push_back(static_cast<double>(wait.length()));
+  return fmt::format("as a rule {} at a time, every {}", human_duration(static_cast<Nanos>(median(lengths))),
+                     human_duration(*period));
+}
+
+void say_pace(const Analysis& a, const std::vector<Window>& times, Finding& finding) {
+  if (std::string pace = pace_words(a, times); !pace.empty()) finding.evidence.push_back(std::move(pace));
+}
+
 // What one rank does and all others wait for.
 std::vector<Finding> one_works_alone(const Analysis& a) {
   const WaitsInKernels& waits = a.waits_in_kernels;
@@ -53,6 +74,7 @@ std::vector<Finding> one_works_alone(const Analysis& a) {
                               gpu_names(a, others), human_percent(a.share(finding.cost())), worker);
   finding.evidence = {waiting_sentence(a, others),
                       fmt::format("{} worked meanwhile, for {}", worker, human_duration(time))};
+  say_pace(a, times_of(waits.claims), finding);
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
   finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
   finding.advice = fmt::format(
@@ -96,9 +118,8 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   const std::string late_names = late.empty() ? "another GPU" : gpu_names(a, late);
   if (alone) {
     finding.advice = fmt::format(
-        "see what the process of {} does while that has no kernel: its stacks ({}), or record the next run with "
-        "`headroom run -- CMD`",
-        late_names, stack_tool(a));
+        "see what {} while that has no kernel: its stacks ({}), or record the next run with `headroom run -- CMD`",
+        late.empty() ? "the process of a GPU does" : fmt::format("the process of {} does", late_names), stack_tool(a));
     finding.candidates = {Cause::kStraggler,        Cause::kInputTooFewWorkers,  Cause::kHostGraphBuilding,
                           Cause::kValidation,       Cause::kCheckpointSync,      Cause::kLoggingUpload,
                           Cause::kEpochEndHostWork, Cause::kOneProcessImbalance, Cause::kInputInMainProcess,
@@ -116,12 +137,13 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   finding.evidence = {waiting_sentence(a, others)};
   if (!late.empty())
     finding.evidence.push_back(fmt::format("{} had no kernel meanwhile, for {}", late_names, human_duration(idle)));
+  say_pace(a, times, finding);
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
   finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
-  gains_by_removal(a, finding,
-                   fmt::format("for all of these GPUs together, if {} was never late and the kernels that work stay as "
-                               "they are",
-                               late.empty() ? "no GPU" : late_names));
+  gains_by_removal(
+      a, finding,
+      fmt::format("for all of these GPUs together, if {} late and the kernels that work stay as they are",
+                  late.empty() ? "none was ever" : late_names + (late.size() > 1 ? " were never" : " was never")));
   if (!alone) finding.claims = waits.claims;  // its idle time is claimed by what it waited for
   return only(std::move(finding));
 }

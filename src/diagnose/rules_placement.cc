@@ -200,6 +200,22 @@ bool may_be_lost(const Analysis& a, std::size_t device) {
   });
 }
 
+// "GPUs 1 to 3: 20.0 GiB of memory in use all the while: somebody holds it"
+std::vector<std::string> held_memory(const Analysis& a, const std::vector<std::size_t>& idle) {
+  constexpr double kMuch = 1024.0 * (1 << 20);  // more than a desktop has
+  std::vector<std::size_t> held;
+  double least = 0;
+  for (const std::size_t device : idle) {
+    const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+    if (!memory || memory->samples == 0 || memory->min < kMuch) continue;
+    least = held.empty() ? memory->min : std::min(least, memory->min);
+    held.push_back(device);
+  }
+  if (held.empty()) return {};
+  return {fmt::format("{}: {} of memory{} in use all the while: somebody holds it", gpu_names(a, held),
+                      human_bytes(static_cast<std::int64_t>(least)), held.size() > 1 ? " and more each" : "")};
+}
+
 Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                       const std::vector<std::size_t>& working) {
   Finding finding;
@@ -214,6 +230,7 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
     finding.evidence.push_back(
         fmt::format("{} was busy for {}", a.device_name(device),
                     human_duration(a.ledger.busy(device) - a.ledger.total(Account::kForeign, device))));
+  if (readings_alone(a)) append(finding.evidence, held_memory(a, idle));
   const std::size_t most = most_at_once(a);
   // Who shares its GPU with others while one stands free is on the wrong one.
   const bool others_there = a.job.has_job && a.material(a.ledger.total(Account::kForeign));

@@ -90,12 +90,20 @@ bool one_stretch(const Analysis& a, const Claims& claims) {
 
 namespace {
 
+// The share of its time until it fell quiet for good.
+double busy_share(const Analysis& a, std::size_t device) {
+  Nanos busy = a.ledger.busy(device);
+  for (const Slice& slice : a.devices[device].slices)
+    if (is_busy(slice.account) && at_a_quiet_end(a, device, slice)) busy -= slice.end - slice.begin;
+  return static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, end_of_work(a, {device}) - a.window.begin));
+}
+
 // "70 % to 92 %" of the time; "92 %" where they are alike.
 std::string busy_shares(const Analysis& a, const std::vector<std::size_t>& devices) {
   constexpr double kAlike = 0.05, kPoint = 0.01;
   double least = 1, most = 0;
   for (const std::size_t device : devices) {
-    const double share = static_cast<double>(a.ledger.busy(device)) / static_cast<double>(a.ledger.span());
+    const double share = busy_share(a, device);
     least = std::min(least, share), most = std::max(most, share);
   }
   if (most - least <= std::max(kPoint, kAlike * most)) return human_percent((least + most) / 2);
@@ -105,7 +113,7 @@ std::string busy_shares(const Analysis& a, const std::vector<std::size_t>& devic
 // Those that were busy alike, the busiest first: GPUs of one job are.
 std::vector<std::vector<std::size_t>> alike_groups(const Analysis& a, std::vector<std::size_t> devices) {
   constexpr double kAlike = 1.5;
-  const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.busy(device)); };
+  const auto busy = [&](std::size_t device) { return busy_share(a, device); };
   std::stable_sort(devices.begin(), devices.end(), [&](std::size_t x, std::size_t y) { return busy(x) > busy(y); });
   std::vector<std::vector<std::size_t>> groups;
   for (const std::size_t device : devices) {
@@ -126,6 +134,7 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, con
     own += own.empty() ? fmt::format("if {} {} a job of {} own, at most {} for that", gpu_names(a, devices),
                                      one ? "has" : "have", one ? "its" : "their", factor)
                        : fmt::format(", {} for one on {}", factor, gpu_names(a, devices));
+    if (end_of_work(a) == a.window.end) own += until_words(a, devices);
   }
   const std::string of_all = human_factor(finding.gain->high);
   finding.bound = fmt::format("{}; if one job uses all, at most {}, {}", own, of_all, finding.gain->condition);
@@ -136,7 +145,9 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& apart, con
 void say_by_job(const Analysis& a, const std::vector<std::vector<std::size_t>>& jobs, const Claims& open,
                 Finding& finding) {
   std::vector<std::pair<double, std::string>> factors;
-  for (const std::vector<std::size_t>& job : jobs) factors.emplace_back(removal_for(a, open, job), gpu_names(a, job));
+  for (const std::vector<std::size_t>& job : jobs)
+    factors.emplace_back(removal_for(a, open, job),
+                         gpu_names(a, job) + (end_of_work(a) == a.window.end ? until_words(a, job) : ""));
   std::stable_sort(factors.begin(), factors.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
   std::string whose;
   for (const auto& [factor, gpus] : factors)
@@ -149,18 +160,32 @@ void say_by_job(const Analysis& a, const std::vector<std::vector<std::size_t>>& 
 
 // How busy `apart` were, and the others.
 std::string shares_apart(const Analysis& a, const std::vector<std::size_t>& apart) {
-  constexpr Nanos kOfTwoJobs = 2;
+  constexpr double kOfTwoJobs = 2;
   std::vector<std::size_t> others;
-  Nanos most = 0, most_apart = 0;
+  double most = 0, most_apart = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const bool is_apart = std::find(apart.begin(), apart.end(), device) != apart.end();
     if (!is_apart && !a.gpus[device].idle_peer) others.push_back(device);
-    Nanos& busiest = is_apart ? most_apart : most;
-    busiest = std::max(busiest, a.ledger.busy(device));
+    double& busiest = is_apart ? most_apart : most;
+    busiest = std::max(busiest, busy_share(a, device));
   }
-  return fmt::format("{} {} busy for {} of the time, {} for {}{}", gpu_names(a, apart),
-                     apart.size() == 1 ? "was" : "were", busy_shares(a, apart), gpu_names(a, others),
-                     busy_shares(a, others), kOfTwoJobs * most_apart < most ? ": they differ, as two jobs do" : "");
+  std::vector<std::vector<std::size_t>> groups = alike_groups(a, apart);
+  std::string text;
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+    const bool first = text.empty();
+    std::sort(group->begin(), group->end());
+    text += fmt::format("{}{}{} for {}{}", first ? "" : ", ", gpu_names(a, *group),
+                        !first               ? ""
+                        : group->size() == 1 ? " was busy"
+                                             : " were busy",
+                        busy_shares(a, *group), first ? " of the time" : "");
+    const Nanos until = end_of_work(a, *group);
+    if (until < a.window.end) text += fmt::format(" until {}", a.when(until));
+  }
+  const bool differ = kOfTwoJobs * most_apart < most || groups.size() > 1;
+  return text +
+         fmt::format(", {} for {}{}", gpu_names(a, others), busy_shares(a, others),
+                     differ ? fmt::format(": they differ, as {} jobs do", groups.size() > 1 ? "several" : "two") : "");
 }
 
 std::string larger_batch(const Analysis& a, std::size_t device) {
@@ -170,12 +195,17 @@ std::string larger_batch(const Analysis& a, std::size_t device) {
          ", not that it is faster";
 }
 
-// Whether its idle phases come at a steady pace, as those of a training loop do; two tell nothing of it.
-bool is_regular(const Analysis& a, std::size_t device) {
-  constexpr std::int64_t kEnough = 3;
-  return std::none_of(a.phases.begin(), a.phases.end(), [&](const Phase& phase) {
-    return phase.device == device && phase.name == "idle" && phase.count >= kEnough && !phase.period;
-  });
+// Whether what is claimed of its idle phases comes at a steady pace, as that of a training loop does; two times tell
+// nothing of it.
+bool is_regular(const Analysis& a, const Claims& claims, std::size_t device) {
+  constexpr std::size_t kEnough = 3;
+  for (std::size_t i = 0; i < a.phases.size(); ++i) {
+    const Phase& phase = a.phases[i];
+    if (phase.device != device || phase.name != "idle" || phase.period) continue;
+    const auto times = claimed_times(claims, a, i);
+    if (times.size() >= kEnough && !pace_of(a, times)) return false;
+  }
+  return true;
 }
 
 // How long its idle phases last, where that differs from one to the next by a quarter and more, and by more than what
@@ -296,15 +326,30 @@ std::vector<std::string> memories(const Analysis& a) {
   return parts;
 }
 
+// "if nothing but a desktop is on GPU 1 (412 MiB in use at most), use it or give it back; else ": "" where they have
+// more memory in use than that, or do more.
+std::string may_be_nobodys(const Analysis& a, const std::vector<std::size_t>& apart) {
+  constexpr double kMostMemory = 1024.0 * (1 << 20), kMostBusy = 0.05;
+  double memory = 0;
+  for (const std::size_t device : apart) {
+    const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
+    if (!used || used->samples == 0 || used->max > kMostMemory || busy_share(a, device) > kMostBusy) return "";
+    memory = std::max(memory, used->max);
+  }
+  return fmt::format("if nothing but a desktop is on {} ({} in use at most), use {} or give {} back; else ",
+                     gpu_names(a, apart), human_bytes(static_cast<std::int64_t>(memory)),
+                     apart.size() == 1 ? "it" : "them", apart.size() == 1 ? "it" : "them");
+}
+
 // What hardly uses its GPUs, and may be no part of the job on the others, can share one: "" where that is not so.
-std::string may_share(const Analysis& a, const std::vector<std::size_t>& apart) {
+std::string may_share(const Analysis& a, std::vector<std::size_t> apart) {
   constexpr double kHardly = 0.1, kOfOne = 0.5;  // busy shares: of each, and together
   double busy = 0, memory = 0, room = 0;
+  std::erase_if(apart, [&](std::size_t device) { return busy_share(a, device) > kHardly; });
+  if (apart.empty()) return "";
+  if (std::string desktop = may_be_nobodys(a, apart); !desktop.empty()) return desktop;
   for (const std::size_t device : apart) {
-    const double own =
-        static_cast<double>(a.ledger.busy(device)) / static_cast<double>(std::max<Nanos>(1, a.ledger.span()));
-    if (own > kHardly) return "";
-    busy += own;
+    busy += busy_share(a, device);
     const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
     if (used && used->samples > 0) memory += used->max;
     room = std::max(room, static_cast<double>(a.devices[device].device.memory_total_bytes.value_or(0)));
@@ -468,7 +513,12 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     exclude_copies(a, finding);
     // Epochs have their ends; who idles for longer than that waits for something.
     constexpr double kOfEpochs = 0.2;
-    const Nanos all = a.ledger.total(Account::kUnexplained, device);
+    Claims unexplained;
+    claim_on(
+        a, device,
+        [&](const Slice& slice) { return slice.account == Account::kUnexplained && during_work(a, device, slice); },
+        unexplained);
+    const Nanos all = length(unexplained);
     const bool long_waits = static_cast<double>(all) > kOfEpochs * static_cast<double>(a.ledger.span());
     if (long_waits && each_is_short(a, finding.claims, device)) {
       std::erase(finding.candidates, Cause::kBurstyInput);
@@ -508,13 +558,17 @@ std::vector<Finding> idle_phases(const Analysis& a) {
                       "each time",
                       human_duration(uneven->first), human_duration(uneven->second)));
     }
-    if (!is_regular(a, device)) {  // as people type and requests come
+    if (!is_regular(a, finding.claims, device)) {  // as people type and requests come
       std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
       finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+      if (const std::string held = memory_words(a, device); !held.empty()) finding.evidence.push_back(held);
     }
     suspect_copies(a, finding);
     finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
     finding.advice = "name the phases (marks, output lines), then shorten or overlap the longest";
+    if (finding.candidates.front() == Cause::kInteractiveHoldingGpu)
+      finding.advice =
+          "if a server or a session waits there for requests, let others share the GPU; else " + finding.advice;
     constexpr const char* kFeeding = "faster feeding cannot shorten the phase in which kernels run";
     Claims open = gains_of_all_unseen(a, finding,
                                       fmt::format("if this and all other idle time that nothing explains vanished, and "

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/median.h"
 #include "base/strings.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
@@ -178,6 +179,11 @@ void name_loader(const Analysis& a, Finding& finding) {
     else if (!by_pytorch || has("_SingleProcess"))
       itself += code.share;
   }
+  for (const auto& [name, ns] : by_named_phase(a, finding.claims)) {  // PyTorch's name is an annotation, too
+    const double share = static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, finding.cost()));
+    if (name.find("enumerate(DataLoader)#_MultiProcessing") != std::string::npos) workers = std::max(workers, share);
+    if (name.find("enumerate(DataLoader)#_SingleProcess") != std::string::npos) itself = std::max(itself, share);
+  }
   if (tensorflow >= a.limits[Threshold::kMajority]) {
     finding.candidates = {Cause::kInputTooFewWorkers, Cause::kSlowStorage};
     finding.title = "The GPU waits for tf.data's next batch";
@@ -260,6 +266,16 @@ bool launches_slowly(const Analysis& a, const Finding& finding, const std::pair<
              a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
 }
 
+// Most of the time is short waits in the calls themselves that launch: each takes longer than what it launches.
+bool in_launches(const Analysis& a, const Finding& finding) {
+  constexpr Nanos kLongest = 100 * kMicrosecond;  // of a launch, under a profiler
+  double share = 0;
+  for (const NamedCode& code : code_in(a, finding.claims)) share += launches_work(code.place) ? code.share : 0;
+  const double majority = a.limits[Threshold::kMajority];
+  return share >= majority && static_cast<double>(in_short_waits(finding.claims, kLongest)) >=
+                                  majority * static_cast<double>(finding.cost());
+}
+
 // Of a launch: 4 to 6 us, in seconds.
 constexpr double kLaunch = 5e-6;
 
@@ -283,8 +299,13 @@ bool name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   if (name_one_long_call(a, finding)) return true;
   if (kernels && kernels->second < a.limits[Threshold::kShortKernel]) {
     finding.cause = Cause::kLaunchBound;
-    finding.title = fmt::format("The GPU waits for its launches: kernels are {} it takes to launch one",
-                                kernels->second < kLaunch ? "shorter than" : "hardly longer than");
+    finding.title = kernels->second < kLaunch
+                        ? "The GPU waits for its launches: kernels are shorter than it takes to launch one"
+                        : "The GPU waits for its launches: kernels are about as short as the launch of one";
+    finding.advice = fewer_launches(a);
+  } else if (kernels && in_launches(a, finding)) {
+    finding.cause = Cause::kLaunchBound;
+    finding.title = "The GPU waits for its launches: the thread is still in the calls that make them";
     finding.advice = fewer_launches(a);
   } else if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.cause = Cause::kLaunchBound;
@@ -295,6 +316,28 @@ bool name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
     if (kernels) finding.told_apart_from = {"launch-bound kernels: they are longer than a launch takes"};
   }
   return false;
+}
+
+// "5 times, as a rule 896 ms at a time, every 1.3 s": of the waits that most of the time is, and not each step's.
+void say_rounds(const Analysis& a, Finding& finding) {
+  constexpr std::size_t kFewest = 3;
+  constexpr Nanos kShort = 10;     // of the longest a tenth
+  constexpr double kMostly = 0.9;  // of the time
+  std::vector<Window> times = times_of(finding.claims);
+  Nanos longest = 0, sum = 0;
+  for (const Window& time : times) longest = std::max(longest, time.length());
+  std::erase_if(times, [&](const Window& time) { return kShort * time.length() < longest; });
+  for (const Window& time : times) sum += time.length();
+  if (a.devices.size() > 1 || times.size() < kFewest ||
+      static_cast<double>(sum) < kMostly * static_cast<double>(finding.cost()))
+    return;
+  std::vector<double> lengths;
+  for (const Window& time : times) lengths.push_back(static_cast<double>(time.length()));
+  const auto period = pace_of(a, times);
+  finding.evidence.push_back(fmt::format("{} times, as a rule {} at a time{}",
+                                         human_count(static_cast<std::int64_t>(times.size())),
+                                         human_duration(static_cast<Nanos>(median(std::move(lengths)))),
+                                         period ? ", every " + human_duration(*period) : ""));
 }
 
 constexpr const char* kOtherSteps =
@@ -360,6 +403,7 @@ Finding python_code(const Analysis& a, Claims claims) {
   finding.confidence = Confidence::kMedium;
   finding.title = "The GPU waits for Python code that runs no operator and no CUDA call";
   finding.evidence = {"tracing each call of a function slows Python: without that it takes less"};
+  say_rounds(a, finding);
   const auto kernels = kernels_of(a);
   if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
   if (kernels && launches_slowly(a, finding, *kernels)) {
@@ -496,6 +540,7 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
     finding.title = wait.title;
     finding.advice = wait.advice;
     const bool once = name_causes(a, wait, finding);
+    if (wait.account == Account::kInput) say_rounds(a, finding);
     if (once)
       gains_once(a, finding);
     else

@@ -75,6 +75,22 @@ TEST(Traces, ShortKernelsWithGapsAreLaunchBoundAndLongOnesAreNot) {
   }
 }
 
+TEST(Traces, OfKernelsOfSomeMicrosecondsNothingIsSaidOfALaunchThatNobodyMeasured) {
+  Profile profile;
+  profile.kernels = 3;  // of 20 us
+  for (Nanos at = 0; at < 100; at += 50) {
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 20, {}});
+    profile.thread.push_back({at, {"aten::add"}});
+    profile.thread.push_back({at + 20, {"aten::add", "cudaLaunchKernel"}});
+  }
+  const Explanation e = explain(profile.build());
+  const Finding* launches = find_single(e, Cause::kLaunchBound);
+  ASSERT_TRUE(launches);
+  EXPECT_EQ(launches->title.find("The GPU waits for its launches: kernels are about as short as the launch of one"), 0U)
+      << launches->title;
+}
+
 TEST(Traces, OperatorsThatTakeLongerThanTheirKernelsAreLaunchBound) {
   ExplainOptions options;
   options.limits.set(Threshold::kShortKernel, 1e-6);
@@ -160,6 +176,7 @@ Explanation of_copies(const std::string& copy, const std::vector<std::string>& l
     profile.thread.push_back({at + 3, launch});
     profile.thread.push_back({at + 5, {}});
   }
+  if (launch.size() > 1) profile.launched_by[copy] = launch.front();
   Recording recording = profile.build();
   if (!python) recording.meta.extra["python"] = "no sign of it";
   return explain(recording);
@@ -465,6 +482,23 @@ TEST(Traces, CommunicationThatNoOtherKernelHidesIsExposed) {
   const Finding* exposed = find_single(e, Cause::kExposedCommunication);
   ASSERT_TRUE(exposed);
   EXPECT_EQ(exposed->cost(), 20 * kMicrosecond);
+}
+
+TEST(Traces, LaunchesThatTakeLongerThanTheirKernelsBindThoughTheseAreNotShort) {
+  Profile profile;
+  profile.kernels = 1;  // of 12 us
+  for (Nanos at = 0; at < 100; at += 20) {
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 12, {}});
+    profile.thread.push_back({at, {}});
+    profile.thread.push_back({at + 5, {"cudaLaunchKernel"}});
+  }
+  const Explanation e = explain(profile.build());
+  const Finding* launches = find_single(e, Cause::kLaunchBound);
+  ASSERT_TRUE(launches) << e.headline;
+  EXPECT_NE(launches->title.find("the thread is still in the calls that make them"), std::string::npos)
+      << launches->title;
+  EXPECT_TRUE(launches->told_apart_from.empty());
 }
 
 TEST(Ranks, TheSlowOneIsNamedAndItsPeersAreNot) {

@@ -12,7 +12,9 @@
 #include <set>
 
 #include "base/human.h"
+#include "base/median.h"
 #include "diagnose/claims.h"
+#include "diagnose/log_ends.h"
 #include "model/memory_room.h"
 #include "model/observations.h"
 
@@ -111,10 +113,13 @@ std::vector<Nanos> lengths_in(const std::vector<Window>& windows, const Claims& 
 
 std::vector<Window> claimed_times(const Claims& claims, const Analysis& a, std::size_t phase) {
   Claims all, idle;
-  const auto in_it = [&](const Slice& slice) { return slice.phase == static_cast<std::int32_t>(phase); };
-  claim_on(a, a.phases[phase].device, in_it, all);
+  const std::size_t device = a.phases[phase].device;
+  const auto in_it = [&](const Slice& slice) {
+    return slice.phase == static_cast<std::int32_t>(phase) && during_work(a, device, slice);
+  };
+  claim_on(a, device, in_it, all);
   claim_on(
-      a, a.phases[phase].device, [&](const Slice& slice) { return in_it(slice) && !is_busy(slice.account); }, idle);
+      a, device, [&](const Slice& slice) { return in_it(slice) && !is_busy(slice.account); }, idle);
   const Claims both = common(idle, claims);
   const auto covered = [&](Nanos claimed, Nanos whole) {
     return static_cast<double>(claimed) >=
@@ -183,6 +188,22 @@ std::map<std::size_t, std::vector<Window>> recurring_times(const Analysis& a, co
 
 }  // namespace
 
+std::optional<Nanos> pace_of(const Analysis& a, const std::vector<Window>& times) {
+  constexpr std::size_t kFewest = 4;
+  if (times.size() < kFewest) return std::nullopt;
+  std::vector<double> gaps, off;
+  Nanos length = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    length += times[i].length();
+    if (i > 0) gaps.push_back(static_cast<double>(times[i].begin - times[i - 1].begin));
+  }
+  const double middle = median(gaps);
+  for (const double gap : gaps) off.push_back(std::abs(gap - middle));
+  const bool apart = static_cast<double>(length) < middle * static_cast<double>(times.size());
+  const bool steady = median(off) <= a.limits[Threshold::kPeriodSpread] * middle;
+  return apart && steady ? std::optional(static_cast<Nanos>(middle)) : std::nullopt;
+}
+
 Nanos time_in_recurrences(const Analysis& a, const Claims& claims) {
   double sum = 0;
   for (const auto& [phase, times] : recurring_times(a, claims))
@@ -212,14 +233,15 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
     const auto each = static_cast<Nanos>(part * static_cast<double>(total) / static_cast<double>(whole.size()));
     const char* const mean = longest > 2 * shortest ? " on average" : "";
     // Its period is that of all its times.
-    const bool regular = phase.period && times.size() == static_cast<std::size_t>(phase.count);
+    const bool all = times.size() == static_cast<std::size_t>(phase.count);
+    const std::optional<Nanos> period = all && phase.period ? phase.period : pace_of(a, times);
     const std::size_t cut = times.size() - whole.size();  // one at the begin and one at the end at most
     sentences.push_back(fmt::format("{} is {} for {} at a time{}, {} times{}{}", a.device_name(phase.device), idle,
                                     human_duration(each), mean, times.size(),
                                     cut == 0   ? ""
                                     : cut == 1 ? " (one of them cut off)"
                                                : " (the first and the last cut off)",
-                                    regular ? ", every " + human_duration(*phase.period) : "") +
+                                    period ? ", every " + human_duration(*period) : "") +
                         (util < kQuiet ? "; a single 0 % reading is no alarm" : ""));
   }
   return sentences;

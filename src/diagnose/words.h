@@ -30,6 +30,8 @@ namespace headroom::diagnose {
 // The times of a phase that are idle for what is claimed: the start of a job is a time of the idle phase, too, and a
 // finding about its pauses claims nothing of it. Empty where the phase as a whole is idle for something else.
 [[nodiscard]] std::vector<Window> claimed_times(const Claims& claims, const Analysis& a, std::size_t phase);
+// From the begin of one of these times to that of the next, where several come at a steady pace.
+[[nodiscard]] std::optional<Nanos> pace_of(const Analysis& a, const std::vector<Window>& times);
 // "GPU 0 is idle for 1:00 at a time, 3 times, every 7:00" for every device with an idle phase that recurs and whose
 // idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were. Times of
 // it that are claimed less, such as the start of the job, are not counted; one alone recurs not.

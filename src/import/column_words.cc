@@ -136,6 +136,9 @@ constexpr std::array kSpellings{
     Spelling{"fan", "fan.speed"},
     Spelling{"clock", "clocks.sm", Needs::kGpu},
     Spelling{"clock sm", "clocks.sm"},
+    Spelling{"clock sclk", "clocks.sm"},  // rocm-smi's "sclk clock speed:"
+    Spelling{"sclk", "clocks.sm"},
+    Spelling{"clock mclk", "clocks.mem"},
     Spelling{"clock mem", "clocks.mem"},
     Spelling{"clock max sm", "clocks.max.sm"},
     Spelling{"clock max", "clocks.max.sm"},
@@ -208,6 +211,9 @@ constexpr std::array<std::string_view, 28> kOfClocks{
     "resources", "unix", "local",  "utc",    "at",         "relative", "rel",  "since", "start", "wall",
     "iso",       "sec",  "log",    "sample", "in",         "the",      "and",  "et",    "und",   "y",
     "e",         "data", "scrape", "event",  "collection", "reading",  "poll", "query"};
+
+// A column that is called so counts them from the beginning.
+constexpr std::array<std::string_view, 3> kLongUnits{"minutes", "mins", "hours"};
 
 // Of which a GPU may have several, with a number each.
 constexpr std::array<std::string_view, 3> kParts{"fan", "temp", "clock"};
@@ -325,6 +331,11 @@ Words words_in(std::string_view header, std::string& unit) {
 std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) {
   if (!unit.empty() && !unit_word(unit).empty()) return std::nullopt;  // "T (C)"
   WordedColumn column{.name = "timestamp", .unit = unit, .gpu = {}};
+  if (unit.empty() && words.size() == 1 && is_one_of(kLongUnits, words[0])) {
+    column.unit = words[0];
+    column.elapsed = true;
+    return column;
+  }
   if (unit.empty() && words.size() > 1 && time_unit(words.back())) {
     column.unit = words.back();
     words.pop_back();

@@ -465,5 +465,37 @@ TEST(Csv, TheLastTwoLinesOfHwinfoAreNoRows) {
   EXPECT_EQ(lost(cut, "unreadable_row"), 1) << "elsewhere a row without a time is lost";
 }
 
+TEST(Csv, MinutesAreMinutesAndTimesSinceTheBeginningMayHaveNoHours) {
+  const Recording minutes = read_log("minutes,gpu_util\n0,40\n0.25,50\n0.50,60\n");
+  ASSERT_EQ(minutes.tracks[0].at.size(), 3u);
+  EXPECT_EQ(minutes.tracks[0].at[1] - minutes.tracks[0].at[0], 15 * kSecond);
+  const Recording elapsed = read_log("elapsed,gpu_util\n59:55,40\n59:58,50\n1:00:01,60\n");
+  EXPECT_THAT(times(elapsed), ElementsAre(0, 3, 6));
+  EXPECT_THAT(import_error("time,gpu_util\n00:00,40\n00:03,50\n").what,
+              testing::HasSubstr("cannot read '00:00' as a time"));
+}
+
+TEST(Csv, NamesInLanguagesOfEastAsiaAndEasternEurope) {
+  for (const char* header :
+       {"日時,GPU使用率 [%],GPUメモリ使用量 [MB],消費電力 [W]", "시간,GPU 사용률(%),GPU 메모리 사용량(MB),전력(W)",
+        "Время,Загрузка ГП (%),Видеопамять использовано (МБ),Мощность ГП (Вт)",
+        "tijd,GPU belasting (%),GPU geheugen gebruikt (MB),vermogen (W)",
+        "Horodatage,Utilisation GPU (%),Mémoire utilisée (Mo),Consommation (W)"}) {
+    const Recording r =
+        read_log(std::string(header) + "\n2025-03-10 10:00:00,40,9000,210\n2025-03-10 10:00:01,50,9000,211\n");
+    EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.4, 0.5)) << header;
+    EXPECT_THAT(values(r, Metric::kMemoryUsed), ElementsAre(9000 * 1048576.0, 9000 * 1048576.0)) << header;
+    EXPECT_THAT(values(r, Metric::kPower), ElementsAre(210, 211)) << header;
+  }
+}
+
+TEST(Csv, ClocksOfRocmSmiStandInBrackets) {
+  const Recording r = read_log(
+      "time,device,sclk clock speed:,mclk clock speed:,GPU use (%)\n2025-03-10 10:00:00,card0,(1700Mhz),(1600Mhz),40\n"
+      "2025-03-10 10:00:01,card0,(840Mhz),(1600Mhz),50\n");
+  EXPECT_THAT(values(r, Metric::kSmClock), ElementsAre(1700, 840));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.4, 0.5));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -55,6 +55,7 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kAmdText, "amd-smi", "amd-smi monitor -w 1, with --csv or without"},
     FormatName{LogFormat::kTegrastats, "tegrastats", "tegrastats, of a Jetson"},
     FormatName{LogFormat::kPowermetrics, "powermetrics", "powermetrics --samplers gpu_power, of a Mac"},
+    FormatName{LogFormat::kAfterburner, "afterburner", "MSI Afterburner's hardware monitoring log (.hml)"},
     FormatName{LogFormat::kInflux, "influx", "Telegraf's [[inputs.nvidia_smi]] in a file: InfluxDB's line protocol"},
     FormatName{LogFormat::kLines, "lines",
                "lines of a monitor of your own: 2025-06-03 14:02:11 GPU 0: util=87% power=242W"},
@@ -208,7 +209,14 @@ LogText::~LogText() {
 
 namespace {
 
-LogFormat format_of(std::string_view text, const ImportOptions& options) {
+// A program or a notebook has no rows, whatever its lines look like; what was asked for is done.
+bool is_program(const std::string& name, const ImportOptions& options) {
+  if (options.format || !options.columns.empty()) return false;
+  return name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".ipynb");
+}
+
+LogFormat format_of(const std::string& name, std::string_view text, const ImportOptions& options) {
+  if (is_program(name, options)) return LogFormat::kUnknown;
   const LogFormat format = options.format ? *options.format : sniff_log(text);
   return format == LogFormat::kUnknown && !options.columns.empty() ? LogFormat::kNvidiaSmi : format;
 }
@@ -265,7 +273,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   text = without_mark(text);
   HR_TRYV(check_interval(options));
-  const LogFormat format = format_of(text, options);
+  const LogFormat format = format_of(name, text, options);
   const bool unreadable = is_unreadable(text);
   switch (format) {
     case LogFormat::kRecording:
@@ -294,6 +302,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kAmdText:
     case LogFormat::kTegrastats:
     case LogFormat::kPowermetrics:
+    case LogFormat::kAfterburner:
     case LogFormat::kInflux:
     case LogFormat::kLines:
     case LogFormat::kDcgm:
@@ -327,7 +336,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
 Result<std::optional<Recording>> import_stream(const std::string& path, ByteStream& bytes,
                                                const ImportOptions& options) {
   const std::string_view head = bytes.peek(kHead);
-  const LogFormat format = format_of(head, options);
+  const LogFormat format = format_of(path, head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
   const bool csv = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv;
   if (csv && !is_utf16(head) && !is_unreadable(head) && !has_prefixes(head)) {

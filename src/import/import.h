@@ -32,6 +32,7 @@ enum class LogFormat : std::uint8_t {
   kAmdText,
   kTegrastats,
   kPowermetrics,
+  kAfterburner,
   kInflux,
   kLines,
   kDcgm,

@@ -445,5 +445,28 @@ TEST(Forms, RoundsWithoutTimesMayCountTheGpusDown) {
   EXPECT_EQ(lost(r, "missing_row"), 0);
 }
 
+TEST(Forms, GpustatsJsonTellsWhoseProcessesAreWhereAndWhoIsGone) {
+  std::string text;
+  for (int s = 0; s < 3; ++s) {
+    const auto gpu = [&](int index, const std::string& processes) {
+      return fmt::format(R"({{"index": {}, "name": "A40", "utilization.gpu": 9{}, "memory.used": 9, "processes": {}}})",
+                         index, s, processes);
+    };
+    const auto of = [](const char* user, const char* command, int pid) {
+      return fmt::format(R"([{{"username": "{}", "command": "{}", "pid": {}}}])", user, command, pid);
+    };
+    text += fmt::format(R"({{"hostname": "n", "query_time": "2025-03-10T10:15:0{}", "gpus": [{}, {}, {}]}})", s,
+                        gpu(0, of("ann", "python", 4100)), gpu(1, s < 2 ? of("bob", "train", 4101) : "[]"),
+                        gpu(2, "null")) +
+            "\n";
+  }
+  const Attrs extra = read_log(text).meta.extra;
+  EXPECT_EQ(extra.at("users.0"), "ann python");
+  EXPECT_EQ(extra.at("users.1"), "bob train");
+  EXPECT_EQ(extra.at("listed.0"), "4100 ann python");
+  EXPECT_EQ(extra.at("gone.1"), "4101 bob train, listed last at 2025-03-10T10:15:01");
+  EXPECT_FALSE(extra.contains("users.2") || extra.contains("gone.2") || extra.contains("listed.2"));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -342,5 +342,28 @@ TEST(Kineto, IsToldFromOtherJson) {
   EXPECT_EQ(sniff_log(R"({"type":"meta","format":1})"), LogFormat::kUnknown);
 }
 
+TEST(Kineto, CopiesAreTiedToTheirOperatorsByTheirNumbersAndNotByTheirOrder) {
+  const auto op = [](std::string_view name, std::string_view at, int tid) {
+    return event("cpu_op", name, at, "5", "", 100, tid);
+  };
+  const auto call = [](std::string_view at, int correlation, int tid) {
+    return event("cuda_runtime", "cudaMemcpyAsync", at, "1", fmt::format(R"("correlation":{})", correlation), 100, tid);
+  };
+  const auto copy = [](std::string_view name, std::string_view at, std::string_view length, int correlation) {
+    return event("gpu_memcpy", name, at, length, fmt::format(R"("device":0,"stream":7,"correlation":{})", correlation),
+                 0, 7);
+  };
+  const std::string_view within = "Memcpy DtoD (Device -> Device)", to_host = "Memcpy DtoH (Device -> Pinned)";
+  // The second of two threads launches later, and its copy runs first.
+  const auto r = read(trace({op("aten::contiguous", "10", 1), call("12", 1, 1), op("aten::cpu", "20", 2),
+                             call("22", 2, 2), copy(to_host, "30", "10", 2), copy(within, "50", "30", 1),
+                             copy(within, "90", "5", 9), copy(to_host, "100", "20", 0)}));
+  ASSERT_TRUE(r) << r.error().what;
+  const auto profile = device_profile(*r, r->all(SourceKind::kGpu).front(), r->meta.start, r->meta.end);
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->copied_by, (std::map<GpuWork, std::string>{{GpuWork::kCopyOnDevice, "aten::contiguous"}}))
+      << "most copies to the host were launched by nobody who is known";
+}
+
 }  // namespace
 }  // namespace headroom

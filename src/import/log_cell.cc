@@ -176,6 +176,8 @@ CellValue read_cell(std::string_view text, ColumnRule& rule) {
   if (rule.metric == Metric::kPerformanceState && rule.role == ColumnRole::kMetric && text.size() > 1 && text[0] == 'P')
     text.remove_prefix(1);
   if (rule.metric == Metric::kEventReasons) return read_reasons(text, rule);
+  if (text.size() > 2 && text.front() == '(' && text.back() == ')')  // rocm-smi's "(1700Mhz)"
+    text = text.substr(1, text.size() - 2);
   std::size_t i = 0;
   const bool negative = !text.empty() && text[0] == '-';
   if (negative) ++i;

@@ -370,8 +370,8 @@ TEST(LogCorpus, LabelsTellTheGpuOfARowPerMetric) {
 TEST(LogCorpus, AFileOfAnotherVerbNamesThatVerb) {
   EXPECT_NE(import_error("{\"op_code\": 0, \"worker_id\": \"a\", \"study_name\": \"s\"}\n").hint.find("headroom study"),
             std::string::npos);
-  EXPECT_EQ(import_error("{\n  \"card0\": {\n    \"GPU use (%)\": \"55\"\n  }\n}\n").what,
-            "log: JSON of a tool that is not known, not a log (with the keys card0, GPU use (%))");
+  EXPECT_EQ(import_error("{\n  \"card0\": {\n    \"GPU load\": \"high\"\n  }\n}\n").what,
+            "log: JSON of a tool that is not known, not a log (with the keys card0, GPU load)");
 }
 
 TEST(LogCorpus, SeriesThatFollowEachOtherAreOneTable) {

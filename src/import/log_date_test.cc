@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "import/log_time.h"
+
 namespace headroom {
 namespace {
 
@@ -14,13 +16,37 @@ Nanos local(std::string_view text, DateOrder order = DateOrder::kUnknown) {
 }
 
 TEST(LogDate, TimesAsProgramsWriteThem) {
-  for (const char* text :
-       {"Mon Feb  3 10:00:00 2025", "Mon Feb 03 10:00:00 UTC 2025", "Mon Feb  3 10:00:00 AM CET 2025",
-        "Mon, 03 Feb 2025 10:00:00 +0000", "3 February 2025, 10:00", "Feb 3, 2025 10:00:00 AM", "03-Feb-2025 10:00:00",
-        "20250203-100000", "20250203 10:00:00", "20250203_100000", "20250203100000", "2025-02-03 10:00",
-        "2025-02-03 10:00:00 AM", "2025-2-3 10:00:00", "3.2.2025 10:00:00", "2025/02/03, 10:00:00.000",
-        "3.2.2025 10:0:0.000"})
+  for (const char* text : {"Mon Feb  3 10:00:00 2025",
+                           "Mon Feb 03 10:00:00 UTC 2025",
+                           "Mon Feb  3 10:00:00 AM CET 2025",
+                           "Mon, 03 Feb 2025 10:00:00 +0000",
+                           "3 February 2025, 10:00",
+                           "Feb 3, 2025 10:00:00 AM",
+                           "03-Feb-2025 10:00:00",
+                           "20250203-100000",
+                           "20250203 10:00:00",
+                           "20250203_100000",
+                           "20250203100000",
+                           "2025-02-03 10:00",
+                           "2025-02-03 10:00:00 AM",
+                           "2025-2-3 10:00:00",
+                           "3.2.2025 10:00:00",
+                           "2025/02/03, 10:00:00.000",
+                           "3.2.2025 10:0:0.000",
+                           "2025年2月3日 10:00:00",
+                           "2025年02月03日 星期一 10:00:00 CST",
+                           "2025年2月3日 上午10:00:00",
+                           "2025年2月3日(月) 10時00分00秒",
+                           "2025. 2. 3. 오전 10:00:00",
+                           "2025. 02. 03. (월) 10:00:00 KST",
+                           "2025년 2월 3일 10:00:00",
+                           "2025-02-03-10-00-00",
+                           "[03/Feb/2025:10:00:00 +0000]",
+                           "[2025-02-03 10:00]"})
     EXPECT_EQ(local(text), kAt) << text;
+  EXPECT_EQ(local("2025. 2. 3. 오후 10:00:00"), kAt + 12 * 3600 * kSecond);
+  EXPECT_EQ(parse_worded_time("2025년 2월 3일 10:00:00 KST", DateOrder::kUnknown)->zone, "KST");
+  EXPECT_EQ(parse_worded_time("[03/Feb/2025:10:00:00 +0100]", DateOrder::kUnknown)->zone, "+0100");
   EXPECT_EQ(local("2025-02-03 10:00:00 PM"), kAt + 12 * 3600 * kSecond);
   EXPECT_EQ(local("2025-02-03 12:30 AM"), kAt - 10 * 3600 * kSecond + 1800 * kSecond);
   EXPECT_EQ(parse_worded_time("Mon Feb  3 10:00:00 UTC 2025", DateOrder::kUnknown)->zone, "UTC");
@@ -91,6 +117,7 @@ TEST(LogDate, LengthsOfTime) {
   EXPECT_EQ(parse_elapsed("1 day, 2:00:00"), 26 * kHour);
   EXPECT_EQ(parse_elapsed("0 days 00:00:30"), 30 * kSecond);
   EXPECT_EQ(parse_elapsed("2 days"), 48 * kHour);
+  EXPECT_FALSE(parse_elapsed("02:30")) << "hours and minutes, or minutes and seconds";
   for (const char* text : {"", "30", "5:30", "-1 day, 2:00:00", "1 day2:00:00", "0:61:00", "a day", "1:2:3"})
     EXPECT_FALSE(parse_elapsed(text)) << text;
 }
@@ -115,6 +142,14 @@ TEST(WordedTime, MonthsOfOtherLanguages) {
   same("mié 3 dic 2025 14:02:11 CET", "12");
   same("gio 3 lug 2025, 14:02:11, CEST", "07");
   same("qua 3 set 2025 14:02:11 -03", "09");
+}
+
+TEST(LogTime, MillisecondsMayStandBehindAColonAndZonesHaveNames) {
+  TimeReader reader({});
+  EXPECT_EQ(reader.read("2025/02/03 10:00:00:440"), kAt + 440 * kMillisecond);
+  EXPECT_EQ(reader.read("2025-02-03 10:00:00.440 Europe/Berlin"), kAt + 440 * kMillisecond);
+  EXPECT_TRUE(reader.zone_was_named());
+  EXPECT_FALSE(reader.read("2025-02-03 10:00:00:"));
 }
 
 }  // namespace

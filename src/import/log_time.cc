@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/log_time.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,6 +24,12 @@ constexpr std::array kSummerZones{
 }  // namespace
 
 std::optional<Nanos> TimeReader::read(std::string_view text) {
+  constexpr std::size_t kSecondsEnd = 19;  // "2025-03-14 10:15:01"
+  if (text.size() > kSecondsEnd + 1 && (text[4] == '/' || text[4] == '-') && text[kSecondsEnd] == ':' &&
+      text[kSecondsEnd - 3] == ':' && is_digit(text[kSecondsEnd + 1])) {  // and ":440", for milliseconds
+    const std::string pointed = fmt::format("{}.{}", text.substr(0, kSecondsEnd), text.substr(kSecondsEnd + 1));
+    return read(pointed);
+  }
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
   auto at = calendar ? read_calendar(text) : read_epoch(text);
   if (!at)
@@ -31,7 +39,8 @@ std::optional<Nanos> TimeReader::read(std::string_view text) {
 }
 
 std::optional<Nanos> TimeReader::read_duration(std::string_view text) {
-  const auto length = parse_elapsed(text);
+  auto length = parse_elapsed(text);
+  if (!length) length = parse_elapsed(fmt::format("0:{}", text));  // minutes and seconds
   if (!length) return std::nullopt;
   since_beginning_ = true;
   if (*length % kSecond != 0) whole_ = false;
@@ -68,6 +77,11 @@ std::optional<Nanos> TimeReader::apply_zone(Nanos local, std::string_view zone) 
   if (zone.empty()) return to_unix(local);
   if (zone == "Z" || zone == "z" || zone == "UTC") return local;
   if (zone[0] != '+' && zone[0] != '-') {
+    constexpr std::size_t kLongest = 40;
+    if (zone.size() < kLongest && zone.find('/') != std::string_view::npos) {  // "Europe/Berlin"
+      zone_named_ = true;
+      return to_unix(local);
+    }
     const bool word = zone.size() <= 5 && std::all_of(zone.begin(), zone.end(), [](char c) {
                         return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
                       });

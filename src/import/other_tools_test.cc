@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What other tools than nvidia-smi's print of GPUs.
+#include "base/strings.h"
 #include "import/log_test_support.h"
 
 namespace headroom {
@@ -251,8 +252,130 @@ TEST(OtherTools, WhatIsNoLogIsCalledWhatItIs) {
   for (int i = 0; i < 4; ++i)
     printed += fmt::format("Epoch {} | loss 0.5 | GPU util: {}% | mem: 7.2/15.9 GB\n", i, 40 + i);
   says(printed, "no time in front of them", "write the time first");
+  says("[I 2025-03-10 10:00:00,101] A new study created in memory with name: x\n", "what Optuna printed",
+       "headroom study");
+  says("[I 2025-03-10 10:00:00,101] Trial 3 finished with value: 0.5 and parameters: {}.\n", "what Optuna printed",
+       "sqlite:///study.db");
+  says(",number,value,datetime_start,datetime_complete,duration,state\n0,0,1,a,b,c,COMPLETE\n", "a study's trials",
+       "headroom study");
+  says("<?xml version=\"1.0\"?>\n<!-- made -->\n<rocprof>\n<kernel name=\"a\"/><kernel/></rocprof>\n",
+       "XML of a tool that is not known, not a log (its elements: rocprof, kernel)", "headroom import --help");
+  says("{\"card0\": {\"GPU use (%)\": \"40\"}}\n{\"card0\": {\"GPU use (%)\": \"41\"}}\n", "do not say when",
+       "do date; rocm-smi");
   says("# gpu pid type fb ccpm command\n# Idx # C/G MB MB name\n 0 31001 C 18221 0 python\n",
        "nothing that the GPU did", "pmon -s um");
+}
+
+TEST(OtherTools, BoxesTellWhoIsOnAGpuAtTheEnd) {
+  const auto box = [](int s, const std::string& processes) {
+    return fmt::format(
+               "Mon Feb  3 10:00:{:02} 2025\n| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03   CUDA Version: 12.2 "
+               "|\n"
+               "|   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |\n"
+               "| N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     97%      Default |\n",
+               s) +
+           processes;
+  };
+  const std::string head = "| Processes:                                                                   |\n";
+  const std::string one = head + "|    0   N/A  N/A     41201      C   /opt/conda/bin/python            19990MiB |\n";
+  const std::string none = head + "|  No running processes found                                                 |\n";
+  const auto extra = [&](const std::string& last) {
+    return read_log(box(0, one) + box(1, one) + box(2, last)).meta.extra;
+  };
+  EXPECT_EQ(extra(one).at("listed.0"), "41201 /opt/conda/bin/python");
+  EXPECT_EQ(extra(none).at("gone.0"), "41201 /opt/conda/bin/python, listed last at Mon Feb  3 10:00:01 2025");
+  EXPECT_FALSE(extra("").contains("gone.0")) << "the last answer was cut before its list";
+  EXPECT_FALSE(read_log(box(0, none) + box(1, none)).meta.extra.contains("gone.0")) << "as in a container";
+}
+
+TEST(OtherTools, TablesOfInfluxOneAfterTheOtherAreOneLog) {
+  std::string text;
+  for (const char* field : {"utilization_gpu", "memory_used"})
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      const bool first = field[0] == 'u';
+      text += fmt::format(
+          "#group,false,false,true,false,false,true\r\n#datatype,string,long,string,dateTime:RFC3339,{},string\r\n"
+          "#default,_result,,,,,\r\n{}\r\n",
+          first ? "long" : "double",
+          first ? ",result,table,index,_time,_value,_field" : ",result,table,_field,_time,_value,index");
+      for (int s = 0; s < 3; ++s) {
+        const std::string value = fmt::format("2025-02-03T10:00:0{}Z,{}", s, first ? 90 + s - 50 * gpu : 21000);
+        text += first ? fmt::format(",,{},{},{},{}\r\n", gpu, gpu, value, field)
+                      : fmt::format(",,{},{},{},{}\r\n", gpu, field, value, gpu);
+      }
+      text += "\r\n";
+    }
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 0), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.4, 0.41, 0.42));
+  EXPECT_EQ(values(r, Metric::kMemoryUsed, 1)[2], 21000 * 1048576.0);
+  EXPECT_EQ(detail(r, "column_not_kept"), "");
+}
+
+TEST(OtherTools, AfterburnersLogIsReadByItsLines) {
+  std::string text =
+      "00, 04-09-2025 22:10:07, Hardware monitoring log v1.6 \r\n01, 04-09-2025 22:10:07, GeForce RTX 4080\r\n"
+      "02, 04-09-2025 22:10:07, GPU temperature     ,GPU usage           ,Memory usage        ,Core clock          ,"
+      "Power               ,CPU usage           ,RAM usage           \r\n"
+      "03, 04-09-2025 22:10:07, GPU usage           ,%                   ,0.000               ,100.000             "
+      "\r\n";
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "80, 04-09-2025 22:10:{:02}, 61.000              ,9{}.000              ,9123.000            ,2715.000          "
+        "  ,"
+        "260.500             ,22.000              ,20111.000           \r\n",
+        2 * s, s);
+  const Recording r = read_log(text);
+  EXPECT_EQ(r.meta.origin, "import:afterburner");
+  EXPECT_THAT(times(r), ElementsAre(0, 2, 4));
+  EXPECT_EQ(r.tracks[0].at[0] / kSecond, 1757023800) << "the fourth of September";
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_EQ(values(r, Metric::kPower)[0], 260.5);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 9123 * 1048576.0);
+  EXPECT_EQ(device_of(r.sources[0]).name, "GeForce RTX 4080");
+  EXPECT_EQ(detail(r, "column_not_kept"), "CPU usage, RAM usage");
+}
+
+TEST(OtherTools, BoxesBehindTimesOfTheirLinesAreRead) {
+  std::string text;
+  for (int s = 0; s < 3; ++s) {
+    const std::string box = fmt::format(
+        "Mon Feb  3 10:00:{:02} 2025\n| NVIDIA-SMI 418.87.00    Driver Version: 418.87.00    CUDA Version: 10.1     |\n"
+        "|   0  Tesla V100-SXM2...  On   | 00000000:06:00.0 Off |                    0 |\n"
+        "| N/A   45C    P0   210W / 300W |  12000MiB / 16130MiB |     9{}%      Default |\n",
+        10 * s, s);
+    for (const std::string_view line : split(box, '\n'))
+      if (!line.empty()) text += fmt::format("Feb 03 10:00:{:02} {}\n", 10 * s, line);
+  }
+  const Recording r = read_log(text);
+  EXPECT_THAT(times(r), ElementsAre(0, 10, 20));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+}
+
+TEST(OtherTools, IntelGpuTopTellsHowLongItsPeriodsWere) {
+  std::string text = "[\n";
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        R"({{"period": {{"duration": 1000.5, "unit": "ms"}}, "frequency": {{"requested": 1300, "actual": 1250, "unit": "MHz"}},
+            "power": {{"GPU": 35.5, "Package": 50.0, "unit": "W"}}, "engines": {{"Render/3D": {{"busy": 0.0, "unit": "%"}},
+            "Compute": {{"busy": 8{}.0, "unit": "%"}}}}}},)",
+        s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 1u);
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.8, 0.81, 0.82)) << "of the busiest engine";
+  EXPECT_EQ(r.tracks[0].at[1] - r.tracks[0].at[0], 1000 * kMillisecond + 500 * kMicrosecond);
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(35.5, 35.5, 35.5));
+  EXPECT_EQ(r.meta.extra.at("vendor"), "intel");
+}
+
+TEST(OtherTools, AProgramIsNoLogWhateverItsLinesLookLike) {
+  const std::string text = "time, gpu_util\n1741600000, 40\n1741600001, 50\n";
+  const auto program = import_log("plot.py", text, {}), table = import_log("plot.txt", text, {});
+  ASSERT_FALSE(program);
+  EXPECT_THAT(program.error().what, HasSubstr("a program in Python"));
+  EXPECT_THAT(program.error().hint, HasSubstr("headroom run -- python3 plot.py"));
+  EXPECT_TRUE(table);
 }
 
 }  // namespace

@@ -138,12 +138,15 @@ std::string_view dcgm_column(std::string_view field) {
   return known == kDcgmFields.end() ? "" : known->column;
 }
 
+bool is_annotation(std::string_view line) {
+  line = trim(line);
+  return line.starts_with("#group,") || line.starts_with("#datatype,") || line.starts_with("#default,");
+}
+
 std::string_view without_annotations(std::string_view text) {
   LineCursor lines(text);
   while (lines.next())
-    if (const auto line = trim(lines.line()); !line.empty() && !line.starts_with("#group,") &&
-                                              !line.starts_with("#datatype,") && !line.starts_with("#default,"))
-      return line;
+    if (const auto line = trim(lines.line()); !line.empty() && !is_annotation(line)) return line;
   return "";
 }
 
@@ -168,6 +171,7 @@ LogFormat sniff_table(std::string_view text) {
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
   if (has(" GR3D_FREQ ")) return LogFormat::kTegrastats;
   if (has("*** Sampled system activity (")) return LogFormat::kPowermetrics;
+  if (has("Hardware monitoring log v")) return LogFormat::kAfterburner;
   if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
     return LogFormat::kScrapes;
   if (head.find('{') != std::string_view::npos && are_json_rows(text)) return LogFormat::kJsonRows;
@@ -201,6 +205,8 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
       return table_of_tegrastats(text);
     case LogFormat::kPowermetrics:
       return table_of_powermetrics(text);
+    case LogFormat::kAfterburner:
+      return table_of_afterburner(text);
     case LogFormat::kInflux:
       return table_of_influx(text);
     case LogFormat::kLines:

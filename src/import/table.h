@@ -75,6 +75,7 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 [[nodiscard]] Result<LogTable> table_of_amd_monitor(std::string_view text);   // amd-smi monitor
 [[nodiscard]] Result<LogTable> table_of_tegrastats(std::string_view text);    // of a Jetson
 [[nodiscard]] Result<LogTable> table_of_powermetrics(std::string_view text);  // of a Mac
+[[nodiscard]] Result<LogTable> table_of_afterburner(std::string_view text);   // MSI Afterburner's .hml
 [[nodiscard]] Result<LogTable> table_of_influx(std::string_view text);        // InfluxDB's line protocol
 [[nodiscard]] Result<LogTable> table_of_lines(std::string_view text);         // of a monitor of one's own: see below
 [[nodiscard]] Result<LogTable> table_of_smi_query(std::string_view text);     // nvidia-smi -q, once or again and again
@@ -111,7 +112,8 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 [[nodiscard]] bool are_monitor_lines(std::string_view text);
 [[nodiscard]] bool are_lines_without_times(std::string_view text);  // and else the same
 
-// The first line that is not empty and no annotation of InfluxDB ("#group,…", "#datatype,…").
+// An annotation of InfluxDB ("#group,…", "#datatype,…"); and the first line that is not empty and none.
+[[nodiscard]] bool is_annotation(std::string_view line);
 [[nodiscard]] std::string_view without_annotations(std::string_view text);
 
 // The format of a log that is no table, by its beginning; kUnknown for all others.

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/strings.h"
+#include "import/listed_processes.h"
 #include "import/log_reader.h"
 #include "import/table.h"
 
@@ -85,20 +86,30 @@ std::string member(const Json& object, const char* name) {
   return found == object.end() ? "" : cell_of(*found);
 }
 
-// Whose processes were on each GPU, by gpustat's "alice:python/41201(38198M) bob(512M)": "alice python".
-using UsersOfGpus = std::map<std::string, std::set<std::string>, std::less<>>;  // by index
-
-void take_users(std::string_view cell, std::set<std::string>& users) {
-  constexpr std::size_t kMost = 16, kLongest = 64;
+// Whose processes were on a GPU, by gpustat's "alice:python/41201(38198M) bob(512M)": "alice python".
+void take_users(std::string_view cell, const std::string& gpu, const std::string& time, ListedProcesses& processes) {
+  std::vector<std::string> names;
   for (const std::string_view process : split(cell, ' ')) {
     const std::string_view who = process.substr(0, process.find_first_of("/("));  // also of "alice(512M)"
-    if (who.size() < process.size() && !who.empty() && users.size() < kMost) {
-      std::string user(who.substr(0, kLongest));
-      std::replace_if(
-          user.begin(), user.end(), [](char c) { return c == ':' || c == ','; }, ' ');
-      users.insert(std::move(user));
-    }
+    if (who.size() == process.size()) continue;
+    processes.user(gpu, who);
+    names.emplace_back(process.substr(0, process.find('(')));
   }
+  processes.answer(gpu, std::move(names), time);
+}
+
+// The same of {"username": "alice", "command": "python", "pid": 41201}.
+void take_users(const Json& list, const std::string& gpu, const std::string& time, ListedProcesses& processes) {
+  std::vector<std::string> names;
+  for (const Json& process : list) {
+    if (!process.is_object()) continue;
+    const std::string user = member(process, "username"), command = member(process, "command");
+    const std::string who = user + (user.empty() || command.empty() ? "" : " ") + command;
+    processes.user(gpu, who);
+    const std::string pid = member(process, "pid");
+    names.push_back(pid + (pid.empty() || who.empty() ? "" : " ") + who);
+  }
+  processes.answer(gpu, std::move(names), time);
 }
 
 // "box  Mon Oct  9 15:20:11 2023  525.125.06", then a line for each GPU:
@@ -106,7 +117,7 @@ void take_users(std::string_view cell, std::set<std::string>& users) {
 LogTable table_of_gpustat_text(std::string_view text) {
   LogTable table;
   std::string time;
-  UsersOfGpus users;
+  ListedProcesses processes;
   LineCursor lines(text);
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
@@ -135,12 +146,10 @@ LogTable table_of_gpustat_text(std::string_view text) {
       row["power.draw"] = trim(power.substr(0, over).substr(power.find_first_not_of(" ,")));
       row["power.limit"] = trim(power.substr(over + 1, power.find('W') - over - 1));
     }
-    if (cells.size() > 3 && (users.size() < LogBuilder::kMostGpus || users.contains(row["index"])))
-      take_users(cells[3], users[row["index"]]);
+    if (cells.size() > 3) take_users(cells[3], row["index"], time, processes);
     table.add(row);
   }
-  for (const auto& [gpu, names] : users)
-    if (!names.empty()) table.extra[fmt::format("users.{}", gpu)] = fmt::format("{}", fmt::join(names, ","));
+  processes.tell(table.extra);
   return table;
 }
 
@@ -220,6 +229,30 @@ std::vector<const Json*> listed_in(const Json& object) {
   return listed;
 }
 
+// intel_gpu_top -J: how long each period was, and how busy each engine, of which the busiest counts.
+std::optional<LogTable::Row> row_of_intel(const Json& object, double& elapsed_ms) {
+  const auto period = object.find("period"), engines = object.find("engines");
+  if (period == object.end() || engines == object.end() || !period->is_object() || !engines->is_object())
+    return std::nullopt;
+  const auto number = [](const Json& in, const char* name) { return parse_number<double>(member(in, name)); };
+  const auto length = number(*period, "duration");
+  std::optional<double> busiest;
+  for (const Json& engine : *engines)
+    if (const auto busy = engine.is_object() ? number(engine, "busy") : std::nullopt)
+      busiest = std::max(busiest.value_or(0), *busy);
+  if (!length || !busiest || member(*period, "unit") != "ms") return std::nullopt;
+  elapsed_ms += *length;
+  constexpr double kAll = 100;
+  LogTable::Row row{{"elapsed_ms", fmt::format("{:.3f}", elapsed_ms)},
+                    {"DeviceId", "0"},
+                    {"utilization.gpu", fmt::format("{:.2f}", std::min(kAll, *busiest))}};
+  if (const auto power = object.find("power"); power != object.end() && power->is_object())
+    if (std::string watts = member(*power, "GPU"); !watts.empty()) row["power.draw"] = std::move(watts);
+  if (const auto clock = object.find("frequency"); clock != object.end() && clock->is_object())
+    if (std::string actual = member(*clock, "actual"); !actual.empty()) row["clocks.sm"] = std::move(actual);
+  return row;
+}
+
 // The rows of objects that stand alone or in lists, and the lines between them that say when.
 class ObjectRows {
  public:
@@ -230,6 +263,10 @@ class ObjectRows {
       if (trim(lines.line()).starts_with('[')) place_ = 0;
     }
     if (is_of_telegraf(object) && !measures_gpus(member(object, "name"))) return;
+    if (auto intel = row_of_intel(object, elapsed_ms_)) {
+      put(std::move(*intel));
+      return;
+    }
     if (auto columns = rows_of_columns(object); !columns.empty()) {
       for (LogTable::Row& row : columns) put(std::move(row));
       return;
@@ -275,6 +312,7 @@ class ObjectRows {
   LogTable table_, long_;  // with a row per metric
   std::string time_;
   std::size_t place_ = 0;  // in its list
+  double elapsed_ms_ = 0;  // of periods
 };
 
 ObjectRows rows_of_objects(std::string_view text, std::size_t most) {
@@ -314,6 +352,7 @@ Result<LogTable> table_of_json_rows(std::string_view text) {
 
 Result<LogTable> table_of_gpustat(std::string_view text) {
   LogTable table = trim(text).starts_with('{') ? LogTable{} : table_of_gpustat_text(text);
+  ListedProcesses processes;
   for (const std::string_view object : objects_of(text)) {
     const Json answer = parse_json<Json>(object);
     if (!answer.is_object() || !answer.contains("gpus") || !answer["gpus"].is_array()) continue;
@@ -329,9 +368,12 @@ Result<LogTable> table_of_gpustat(std::string_view text) {
                                                                : name;
         row[column] = cell_of(value);
       }
+      if (const auto list = gpu.find("processes"); list != gpu.end() && list->is_array())
+        take_users(*list, member(gpu, "index"), time, processes);
       table.add(row);
     }
   }
+  processes.tell(table.extra);
   if (table.empty()) return fail(Errc::kInvalidInput, "no readings of GPUs in it", "gpustat --json >> gpus.json");
   return table;
 }

@@ -12,6 +12,7 @@
 
 #include "base/strings.h"
 #include "import/column_words.h"
+#include "import/listed_processes.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
 #include "import/table.h"
@@ -83,20 +84,33 @@ std::optional<std::string> time_of_line(std::string_view line) {
 
 namespace {
 
+using ListedOnGpus = std::map<std::string, std::vector<std::string>, std::less<>>;
+
 // "0   N/A  N/A     41201      C   python train.py      20000MiB", of older drivers without the two in between; of
 // nvitop "0  101213 C   alice 18.02GiB  97  99.8   4.1  1:12:08  python train.py".
-void add_process(const std::vector<std::string_view>& words, NamedProcesses& processes) {
+void add_process(const std::vector<std::string_view>& words, NamedProcesses& processes, ListedOnGpus& listed) {
   constexpr std::array<std::string_view, 4> kTypes{"C", "G", "C+G", "M+C"};
-  constexpr std::size_t kFewest = 4, kMost = 4;  // words; place of the type
-  if (words.size() < kFewest || !parse_number<int>(words[0])) return;
+  constexpr std::size_t kFewestWords = 4, kMost = 4;  // words; place of the type
+  if (words.size() < kFewestWords || !parse_number<int>(words[0])) return;
   for (std::size_t i = 2; i <= kMost && i + 1 < words.size(); ++i) {
     if (std::find(kTypes.begin(), kTypes.end(), words[i]) == kTypes.end()) continue;
     processes.add(words[0], words[i - 1], words[i], words[i + 1]);
+    const auto on = listed.find(words[0]);
+    if (on != listed.end() && words[i] != "G") on->second.push_back(fmt::format("{} {}", words[i - 1], words[i + 1]));
     return;
   }
 }
 
 }  // namespace
+
+// How much stands in front of each line, as `ts` and collectors of logs put it there: of one width where the text is.
+std::size_t width_of_prefix(std::string_view text) {
+  constexpr std::size_t kWidest = 64;
+  const auto title = text.find("| NVIDIA-SMI ");
+  if (title == std::string_view::npos || title == 0) return 0;
+  const auto begin = text.rfind('\n', title - 1) + 1;  // npos + 1 is 0
+  return title - begin <= kWidest ? title - begin : 0;
+}
 
 // Two lines of three cells for each GPU:
 // |   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |
@@ -106,18 +120,28 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
   std::string time;
   LogTable::Row gpu;
   NamedProcesses processes;
+  ListedProcesses told;
+  ListedOnGpus listed;  // in this answer, by the GPUs that it has
+  bool lists = false;   // it has come to its processes
+  const auto finish = [&] {
+    for (auto& [index, names] : listed)
+      if (lists) told.answer(index, std::move(names), time);
+    listed.clear(), lists = false;
+  };
   LineCursor lines(text);
   const bool nvitop = text.substr(0, kTellsWhose).find("NVITOP ") != std::string_view::npos;
+  const std::size_t prefix = width_of_prefix(text.substr(0, kTellsWhose));
   std::string plain;
   while (lines.next()) {
-    std::string_view line = trim(lines.line());
+    std::string_view line = trim(lines.line().substr(std::min(prefix, lines.line().size())));
     if (nvitop) line = plain = with_bars(line);
     if (!line.starts_with('|')) {
-      if (auto stamp = time_of_line(line)) time = std::move(*stamp);
+      if (auto stamp = time_of_line(line)) finish(), time = std::move(*stamp);
       continue;
     }
     const auto cells = split(line, '|');
-    if (cells.size() == 3) add_process(words_of(cells[1]), processes);
+    lists |= line.find(" Processes: ") != std::string_view::npos;
+    if (cells.size() == 3 && lists) add_process(words_of(cells[1]), processes, listed);
     if (cells.size() < 5 || (cells.size() > 5 && !nvitop)) continue;  // a frame, the processes
     const std::string_view first = trim(cells[1]), index = first.substr(0, first.find(' '));
     const auto [used, total] = both_sides(cells[2]);
@@ -131,6 +155,8 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
     }
     if (gpu.empty() && nvitop && parse_number<int>(index)) gpu["index"] = index;  // one line for each GPU
     if (gpu.empty()) continue;
+    if (lists) finish();
+    listed[gpu["index"]];
     if (!time.empty()) gpu["timestamp"] = time;
     gpu["memory.used"] = used;
     gpu["memory.total"] = total;
@@ -146,6 +172,8 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
         gpu["pstate"] = word;
     table.add(std::exchange(gpu, {}));
   }
+  finish();
+  told.tell(table.extra);
   if (table.empty())
     return fail(
         Errc::kInvalidInput, "no row of a GPU",
@@ -472,9 +500,9 @@ Result<LogTable> table_of_long(std::string_view text) {
   const char separator = separator_of(header);
   std::vector<std::string_view> cells;
   split_cells(header, separator, cells);
-  const LongColumns columns = long_columns(header, text);
+  LongColumns columns = long_columns(header, text);
   const std::vector<std::string_view> names = cells;
-  const std::size_t count = names.size();
+  std::size_t count = names.size();
   if (!columns.complete())
     return fail(Errc::kInvalidInput, "no columns of a time, a metric and its value in the header",
                 "write them as timestamp,gpu,metric,value");
@@ -482,8 +510,16 @@ Result<LogTable> table_of_long(std::string_view text) {
   std::vector<LongReading> readings;
   constexpr std::size_t kMostLeftOut = 100;
   std::set<std::string> left_out;  // metrics
+  bool annotated = false;          // a table of its own begins, behind the next header
   while (lines.next()) {
     split_cells(lines.line(), separator, cells);
+    if (is_annotation(lines.line())) annotated = true;
+    if (annotated) {
+      const LongColumns next = long_columns(cells);
+      if (!next.complete()) continue;
+      columns = next, count = cells.size(), annotated = false;
+      continue;
+    }
     if (cells.size() != count) continue;
     const std::string_view name = cells[*columns.metric];
     auto metric = known.find(name);

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/strings.h"
+#include "import/column_words.h"
 #include "import/log_reader.h"
 #include "import/table.h"
 #include "model/gpu_vendor.h"
@@ -88,6 +92,81 @@ Result<LogTable> table_of_powermetrics(std::string_view text) {
   done();
   if (table.empty())
     return fail(Errc::kInvalidInput, "no sample of a GPU", "sudo powermetrics --samplers gpu_power -i 1000 > gpu.log");
+  return table;
+}
+
+namespace {
+
+// What MSI Afterburner calls it, of the only GPU or, as "GPU2 usage", of the second one.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kAfterburnerColumns{
+    {{"usage", "utilization.gpu"},
+     {"temperature", "temperature.gpu"},
+     {"memory usage", "memory.used [MiB]"},
+     {"core clock", "clocks.sm"},
+     {"power", "power.draw"},
+     {"fan speed", "fan.speed"}}};
+
+struct AfterburnerColumn {
+  std::string gpu;
+  std::string_view column;
+};
+
+std::optional<AfterburnerColumn> afterburner_column(std::string_view name) {
+  std::string gpu = "0";
+  const bool of_gpu = name.starts_with("GPU");
+  if (of_gpu) {
+    name.remove_prefix(3);
+    const std::string_view digits = name.substr(0, name.find_first_not_of("0123456789"));
+    if (const auto number = parse_number<int>(digits); number && *number > 0) gpu = fmt::format("{}", *number - 1);
+    name = trim(name.substr(digits.size()));
+  }
+  const auto known = std::find_if(kAfterburnerColumns.begin(), kAfterburnerColumns.end(),
+                                  [&](const auto& c) { return c.first == lower(name); });
+  const bool wants_gpu = known != kAfterburnerColumns.end() && (name == "usage" || name == "temperature");
+  if (known == kAfterburnerColumns.end() || (wants_gpu && !of_gpu)) return std::nullopt;
+  return AfterburnerColumn{std::move(gpu), known->second};
+}
+
+}  // namespace
+
+// Lines by their number in front: 00 says what it is, 01 names the GPUs, 02 the columns, 80 has the readings.
+// 80, 04-09-2025 22:10:07, 61.000              ,97.000              , …
+Result<LogTable> table_of_afterburner(std::string_view text) {
+  LogTable table;
+  std::vector<std::string> names;  // of GPUs
+  std::vector<std::optional<AfterburnerColumn>> columns;
+  std::vector<std::string_view> cells;
+  std::set<std::string> left_out;
+  LineCursor lines(text);
+  while (lines.next()) {
+    split_cells(lines.line(), ',', cells);
+    if (cells.size() < 3) continue;
+    if (cells[0] == "01") names.assign(cells.begin() + 2, cells.end());
+    if (cells[0] == "02") {
+      columns.clear();
+      for (std::size_t i = 2; i < cells.size(); ++i) {
+        columns.push_back(afterburner_column(cells[i]));
+        if (!columns.back() && !cells[i].empty()) left_out.insert(header_as_utf8(cells[i]));
+      }
+    }
+    const std::string_view time = cells[1];  // the day stands first
+    if (cells[0] != "80" || time.size() < 19 || time[2] != '-' || time[5] != '-') continue;
+    std::map<std::string_view, LogTable::Row> rows;  // by GPU
+    for (std::size_t i = 0; i < columns.size() && i + 2 < cells.size(); ++i)
+      if (columns[i]) rows[columns[i]->gpu].emplace(columns[i]->column, cells[i + 2]);
+    for (auto& [gpu, row] : rows) {
+      row["timestamp"] =
+          fmt::format("{}-{}-{} {}", time.substr(6, 4), time.substr(3, 2), time.substr(0, 2), time.substr(11));
+      row["index"] = gpu;
+      const auto place = parse_number<std::size_t>(gpu).value_or(0);
+      if (place < names.size()) row["name"] = names[place];
+      table.add(row);
+    }
+  }
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "a log of MSI Afterburner without a reading of a GPU",
+                "let it log GPU usage, memory usage and power");
+  table.left_out.assign(left_out.begin(), left_out.end());
   return table;
 }
 

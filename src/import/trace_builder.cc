@@ -42,6 +42,8 @@ void TraceBuilder::call(const Thread& thread, std::string_view call, Nanos begin
   calls_ = true;
   const bool launches = launches_work(call);
   if (launches && correlation != 0) launches_.push_back({correlation, end, thread.pid});
+  if (launches && correlation != 0 && call.find("Memcpy") != std::string_view::npos)
+    copies_.push_back({correlation, thread, begin});
   const bool telling = launches || waits_for_device(call) || allocates(call) || end - begin >= kLongCall;
   add(threads_[thread], {begin, end, number_of(call), telling ? 1 : 0});
 }
@@ -95,6 +97,35 @@ const TraceBuilder::Launch* TraceBuilder::launch_of(const Work& work) const {
   if (work.correlation == 0) return nullptr;
   const auto found = std::lower_bound(launches_.begin(), launches_.end(), Launch{work.correlation});
   return found == launches_.end() || found->correlation != work.correlation ? nullptr : &*found;
+}
+
+TextId TraceBuilder::operator_at(const CopyLaunch& launch) const {
+  const auto thread = threads_.find(launch.thread);
+  if (thread == threads_.end()) return 0;
+  const auto& all = thread->second.intervals;  // tidy: operators first, in order of their begins
+  const auto calls =
+      std::partition_point(all.begin(), all.end(), [](const NamedInterval& one) { return one.depth == 0; });
+  const auto after = std::upper_bound(all.begin(), calls, launch.at,
+                                      [](Nanos at, const NamedInterval& one) { return at < one.begin; });
+  if (after == all.begin() || (after - 1)->end <= launch.at) return 0;
+  return (after - 1)->name;
+}
+
+Attrs TraceBuilder::copied_by(const std::vector<Work>& works) const {
+  std::map<GpuWork, std::map<TextId, Nanos>> time;
+  std::map<GpuWork, Nanos> all;
+  for (const Work& work : works) {
+    if (info(work.what).kernel || work.what == GpuWork::kMemset) continue;
+    all[work.what] += work.end - work.begin;
+    const auto launch = std::lower_bound(copies_.begin(), copies_.end(), CopyLaunch{work.correlation, {}, 0});
+    if (work.correlation == 0 || launch == copies_.end() || launch->correlation != work.correlation) continue;
+    if (const TextId op = operator_at(*launch); op != 0) time[work.what][op] += work.end - work.begin;
+  }
+  Attrs by;
+  for (const auto& [what, ops] : time)
+    for (const auto& [op, ns] : ops)
+      if (2 * ns > all[what]) by[std::string(info(what).name)] = names_.text_of(op);
+  return by;
 }
 
 // Whose work it is where no call says it: that of the process of which most was seen.
@@ -161,7 +192,7 @@ void TraceBuilder::add_device(MemorySink& sink, int index, Nanos shift, const Re
     sink.add_row(context, meta.start, {});
     sink.add_row(context, meta.end, {});
   }
-  const SourceId source = sink.add_source({SourceKind::kGpuWork, facts.uuid, gpu, {}});
+  const SourceId source = sink.add_source({SourceKind::kGpuWork, facts.uuid, gpu, copied_by(works_[index])});
   add_work(sink, source, std::exchange(works_[index], {}), shift, meta.start);
 }
 
@@ -224,6 +255,8 @@ Result<Recording> TraceBuilder::finish(Nanos realtime_of_zero, std::string_view 
                 "profile --trace=cuda");
   if (last_ <= first_) return fail(Errc::kInvalidInput, fmt::format("{}: the trace lasts no time", name_));
   std::sort(launches_.begin(), launches_.end());
+  std::sort(copies_.begin(), copies_.end());
+  for (auto& [key, thread] : threads_) tidy(thread);
   const bool annotated = std::any_of(threads_.begin(), threads_.end(),
                                      [](const auto& thread) { return !thread.second.annotations.empty(); });
   MemorySink sink;

@@ -69,6 +69,12 @@ class TraceBuilder {
     std::int64_t pid = 0;
     bool operator<(const Launch& other) const { return correlation < other.correlation; }
   };
+  struct CopyLaunch {  // a call that copies, and where it was made
+    Correlation correlation = 0;
+    Thread thread;
+    Nanos at = 0;
+    bool operator<(const CopyLaunch& other) const { return correlation < other.correlation; }
+  };
   struct ThreadCalls {
     std::vector<NamedInterval> intervals;  // operators at depth 0, calls at depth 1
     std::array<NamedInterval, 2> last{};   // kept, by depth: what follows is often within it
@@ -83,6 +89,9 @@ class TraceBuilder {
   static void tidy(ThreadCalls& thread);
   [[nodiscard]] const Launch* launch_of(const Work& work) const;
   [[nodiscard]] std::int64_t main_process() const;
+  // Of copies, by kind, the operator that most of their time was launched by; none where most were launched by none.
+  [[nodiscard]] Attrs copied_by(const std::vector<Work>& works) const;
+  [[nodiscard]] TextId operator_at(const CopyLaunch& launch) const;  // 0: in none
   [[nodiscard]] RecordingMeta make_meta(Nanos shift, bool annotated) const;
   void add_device(MemorySink& sink, int index, Nanos shift, const RecordingMeta& meta);
   void add_work(MemorySink& sink, SourceId source, std::vector<Work> works, Nanos shift, Nanos start) const;
@@ -95,6 +104,7 @@ class TraceBuilder {
   std::map<int, std::vector<Work>> works_;
   std::map<Thread, ThreadCalls> threads_;
   std::vector<Launch> launches_;
+  std::vector<CopyLaunch> copies_;
   Dictionary names_;
   std::map<std::int64_t, std::string> process_names_;
   LogLosses losses_;

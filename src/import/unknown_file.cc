@@ -39,6 +39,7 @@ constexpr std::array kKinds{
          "", "a program", "headroom run -- {}"},
     Kind{"#!", "", "a script", "headroom run -- {}"},
     Kind{"", ".py", "a program in Python", "headroom run -- python3 {}"},
+    Kind{"", ".sh", "a script", "headroom run -- sh {}"},
     Kind{"", ".ipynb", "a notebook", "headroom record --pid PID records its kernel while it runs"},
     Kind{"PK\x03\x04", "", "a zip archive, such as torch.save and numpy.savez write", kLog},
     Kind{"\x80\x02", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
@@ -53,6 +54,9 @@ constexpr std::array kKinds{
     Kind{"%PDF", "", "a PDF", kLog},
 };
 
+constexpr std::string_view kStudy =
+    "headroom study reads the study itself: optuna.create_study(storage=\"sqlite:///study.db\", …)";
+
 // A text that tells what it is by words in it.
 struct Text {
   std::string_view words, what, next;
@@ -62,6 +66,13 @@ constexpr std::array kTexts{
          kLog},
     Text{"Total Time (ns)  Instances", "what nsys stats prints: sums of a report of Nsight Systems", kExport},
     Text{"Total Time (ns)  Num Calls", "what nsys stats prints: sums of a report of Nsight Systems", kExport},
+    Text{" A new study created ", "what Optuna printed of a study, without a reading of a GPU", kStudy},
+    Text{" finished with value: ", "what Optuna printed of a study, without a reading of a GPU", kStudy},
+    Text{"\"GPU use (%)\"", "answers of rocm-smi that do not say when they were given",
+         "write a date above each: while true; do date; rocm-smi --showuse --showmeminfo vram --showpower --json; "
+         "sleep 1; "
+         "done > gpu.log"},
+    Text{",datetime_start,datetime_complete", "a table of a study's trials, as trials_dataframe() makes it", kStudy},
     Text{"CSV output\"\n\"Author:\"", "a table of dstat or dool, of which no column of a GPU is known", kLog},
     Text{"| ID | GPU | MEM |", "GPUtil's table, which does not say when a row was taken",
          "write a line with the time and the readings: 2025-06-03 14:02:11 GPU 0: util=87%; or beside the job: "
@@ -109,6 +120,23 @@ std::string keys_words(std::string_view head) {
       keys.push_back(std::move(key));
   }
   return keys.empty() ? "" : fmt::format(" (with the keys {}{})", join(keys, ", "), keys.size() == kShown ? " …" : "");
+}
+
+// " (its elements: rocprof, kernel, …)", the first ones of an XML; "" where there is none.
+std::string elements_words(std::string_view head) {
+  constexpr std::size_t kShown = 6, kLongest = 40;
+  std::vector<std::string> elements;
+  for (std::size_t at = head.find('<'); at != std::string_view::npos && elements.size() <= kShown;
+       at = head.find('<', at + 1)) {
+    const std::string_view name = head.substr(at + 1, head.find_first_of(" \t\r\n/>", at + 1) - at - 1);
+    if (name.empty() || name.size() > kLongest || name[0] == '?' || name[0] == '!') continue;
+    if (std::string element = visible(name); std::find(elements.begin(), elements.end(), element) == elements.end())
+      elements.push_back(std::move(element));
+  }
+  if (elements.empty()) return "";
+  const bool more = elements.size() > kShown;
+  elements.resize(std::min(kShown, elements.size()));
+  return fmt::format(" (its elements: {}{})", join(elements, ", "), more ? " …" : "");
 }
 
 // "1741600000123 93.0 0": time, value and step of one metric, which MLflow names the file by.
@@ -238,6 +266,10 @@ Error unknown_file(const std::string& name, std::string_view text) {
     return error("a table of nsys stats, which are rows of a report of Nsight Systems", kExport);
   if (name.ends_with(".toml"))
     return error("tasks of a batch, not a log", fmt::format("headroom batch {} runs them", typed_word(name)));
+  if (trim(head).starts_with("<?xml"))
+    return error(
+        fmt::format("XML of a tool that is not known, not a log{}", elements_words(head)),
+        fmt::format("{}, such as a table with a time, utilization.gpu in percent and memory.used in MiB", kAccepted));
   if (const char first = trim(head)[0]; first == '{' || first == '[') {
     if (head.find("\"op_code\"") != std::string_view::npos)
       return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));

@@ -75,6 +75,13 @@ constexpr std::array kElsewhere{
               "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)"},
 };
 
+// Copies from one GPU to another, as in a model that is spread over them, rather than an exchange of all.
+bool between_gpus(const Finding& finding) {
+  return !finding.claims.empty() &&
+         std::all_of(finding.claims.begin(), finding.claims.end(),
+                     [](const ClaimedPiece& piece) { return piece.account == Account::kTransfer; });
+}
+
 class Maker {
  public:
   Maker(const Explanation& e, const StepModel& model, const PlanRequest& request)
@@ -139,6 +146,12 @@ class Maker {
     if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
     option.verify = fix.verify;
     option.undo = fix.undo;
+    if (fix.id == "overlap_communication" && finding && finding->cause && between_gpus(*finding)) {
+      option.title = "Copy between GPUs while kernels run, or less";  // by a trace: no gradients are exchanged
+      option.why_safe = "what is sent later must not be overwritten before";
+      option.apply = finding->advice;
+      option.verify = "time per step; copies in a trace";
+    }
     if (fix.id == "restore_clocks" && finding && finding->cause && !finding->advice.empty()) {
       option.apply = finding->advice;  // by the reasons that were seen
       if (option.apply.find("-pl") == std::string::npos) option.undo = "as it was";

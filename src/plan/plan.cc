@@ -56,7 +56,7 @@ Plan plan(const Explanation& e, const PlanRequest& request) {
   plan.command = e.meta.command;
   plan.directory = e.meta.cwd;
   plan.start = e.meta.start_realtime;
-  plan.seconds = seconds(e.ledger.span());
+  plan.seconds = seconds(planning::time_of_job(e));
   plan.goes_on = goes_on(e.meta);
   plan.ended_badly = ended_badly(e);
   if (e.work) plan.work = e.work->steps;

@@ -840,5 +840,17 @@ TEST(Plan, OneMoreChangeNeverMakesTheTimeLonger) {
   }
 }
 
+TEST(Plan, OfALogThatGoesOnTheTimeIsTheJobs) {
+  const auto log = [](double length) {
+    return explain(readings(length, [](double t) { return t > 700 ? 0.0 : std::fmod(t, 25) < 17 ? 0.92 : 0.0; }));
+  };
+  const Explanation cut = log(700), whole = log(1200);
+  EXPECT_EQ(planning::time_of_job(cut), cut.ledger.span());
+  EXPECT_NEAR(seconds(planning::time_of_job(whole)), 692, 10) << "its last kernel";
+  const Plan plan = headroom::plan(whole, {});
+  EXPECT_NEAR(plan.seconds, 692, 10);
+  for (const Option& one : plan.options) EXPECT_LT(one.gain.high, 2) << one.id;
+}
+
 }  // namespace
 }  // namespace headroom

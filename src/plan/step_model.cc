@@ -58,11 +58,33 @@ void sweep(std::vector<Walk> walks, Sums& sums) {
   }
 }
 
+// When the last GPU that was used fell quiet for good, by a finding about the end of a log; nothing where none says so.
+std::optional<Nanos> quiet_from(const Explanation& e, const Finding& finding) {
+  const auto about = [&](Cause cause) {
+    return finding.cause == cause ||
+           std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
+  };
+  if (!e.meta.origin.starts_with("import:") || e.batch) return std::nullopt;
+  if (!about(Cause::kMonitoringMostlyElse) && !about(Cause::kUnreleasedAfterWork)) return std::nullopt;
+  constexpr Nanos kHardly = 100;  // of the time a hundredth
+  Nanos from = 0;
+  for (std::size_t device = 0; device < e.ledger.devices.size(); ++device) {
+    if (kHardly * e.ledger.busy(device) < e.ledger.span()) continue;
+    std::optional<Nanos> first, last;
+    for (const ClaimedPiece& piece : finding.claims)
+      if (piece.device == device) first = first.value_or(piece.begin), last = piece.end;
+    if (!last || *last < e.ledger.end) return std::nullopt;
+    from = std::max(from, *first);
+  }
+  return from > e.ledger.begin ? std::optional(from) : std::nullopt;
+}
+
 // Of a job all devices share one time line; of a batch each has its own.
 Sums sums_of(const Explanation& e) {
   std::vector<Walk> walks;
   for (std::size_t i = 0; i < std::min(kMostFindings, e.findings.size()); ++i) {
     const Claims& claims = e.findings[i].claims;
+    if (quiet_from(e, e.findings[i])) continue;  // no time of the job's
     // A GPU that the job never uses keeps none of its time.
     if (!e.batch && !claims.empty() && claims.front().account == Account::kNotUsed) continue;
     walks_of(e.findings[i], i, walks);
@@ -127,9 +149,15 @@ void add_loader(const Explanation& e, StepModel& model) {
 
 }  // namespace
 
+Nanos time_of_job(const Explanation& e) {
+  for (const Finding& finding : e.findings)
+    if (const auto from = quiet_from(e, finding)) return *from - e.ledger.begin;
+  return e.ledger.span();
+}
+
 StepModel step_model(const Explanation& e) {
   StepModel model;
-  model.seconds = seconds(e.ledger.span());
+  model.seconds = seconds(time_of_job(e));
   model.least = e.bound ? model.seconds / std::max(1.0, e.bound->speedup_high) : model.seconds;
   if (e.pipeline) model.rest = seconds(e.pipeline->rest);
   for (std::size_t device = 0; device < e.ledger.devices.size(); ++device)

@@ -45,6 +45,8 @@ struct StepModel {
   double others = 0;
   double owner_cores = 0;  // of them more, if the processes on the GPU used no core
 };
+// All of the recorded time; of a log that goes on after its job had ended, until then.
+[[nodiscard]] Nanos time_of_job(const Explanation& explanation);
 [[nodiscard]] StepModel step_model(const Explanation& explanation);
 
 // A change as the simulation sees it: it does `share` (0..1) of what it can.

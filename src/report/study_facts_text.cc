@@ -52,7 +52,7 @@ std::string step_words(const StudyReport& report) {
   const StepTimeFacts& step = report.step_time;
   if (!step.seconds) return step.direction.empty() ? "" : step.direction + ".";
   const std::string text = duration_words(*step.seconds);
-  if (step.parameter.empty()) return text + ".";
+  if (step.parameter.empty()) return text + (step.direction.empty() ? "." : " " + step.direction + ".");
   return fmt::format("{}, {} (explains {} of its variation).", text,
                      step.direction.empty() ? "another with each " + step.parameter : step.direction,
                      human_percent(step.explained));

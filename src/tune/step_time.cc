@@ -23,6 +23,8 @@ constexpr std::size_t kFewestTimed = 10;        // trials
 constexpr std::size_t kTrialsForShare = 5'000;  // trials: more would not change the share's second digit
 constexpr double kNotChance = 3.5;              // standard deviations: one in 4,300, of some tens of parameters
 
+constexpr std::size_t kFewestAlike = 3;  // trials with as many reports
+
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Ranks from 0, ties in the middle.
@@ -142,9 +144,32 @@ std::string later_longer(const Study& study, const StepModel& model, const Timel
     took += fmt::format("{}{}", between, length(groups[i].seconds));
   }
   return fmt::format(
-      "later ones take longer: trials with {} reports took {} (medians), which is at most {} a step at "
+      "later ones take longer on average: trials with {} reports took {} (medians), which is at most {} a step at "
       "first and {} after report {:.0f}",
       reports, took, length(early), length(late), before.reports);
+}
+
+// "on average; …": where trials that made a report more took far longer for it than others did for theirs.
+std::string uneven_steps(const Study& study, const Timeline& timeline) {
+  constexpr std::size_t kFewestSteps = 3;
+  constexpr double kFar = 2;
+  std::map<std::size_t, std::vector<double>> lengths;  // by reports
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    if (tells_of_steps(study.trials[i], timeline.spans[i]))
+      lengths[static_cast<std::size_t>(study.trials[i].reports)].push_back(seconds(timeline.spans[i].duration()));
+  std::erase_if(lengths, [](const auto& group) { return group.second.size() < kFewestAlike; });
+  std::vector<double> steps;
+  std::optional<std::pair<std::size_t, double>> before;
+  for (auto& [reports, group] : lengths) {
+    const double length = median(group);
+    if (before && reports == before->first + 1) steps.push_back(length - before->second);
+    before.emplace(reports, length);
+  }
+  if (steps.size() < kFewestSteps) return "";
+  const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+  if (*least <= 0 || *most < kFar * *least) return "";
+  return fmt::format("on average: one report more took from {} to {} (medians of trials)",
+                     human_duration(to_nanos(*least)), human_duration(to_nanos(*most)));
 }
 
 }  // namespace
@@ -186,6 +211,7 @@ StepTimeFacts step_time(const Study& study, const std::vector<ParameterColumn>& 
     facts.explained = by.share;
     facts.direction = direction_of(column, parameter, steps, by.rising);
   }
+  if (facts.parameter.empty()) facts.direction = uneven_steps(study, timeline);
   return facts;
 }
 

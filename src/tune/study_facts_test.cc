@@ -86,7 +86,8 @@ TEST(StudyFacts, WhereLaterStepsAreLongerTheFootOfTheLineIsNoStartUp) {
   EXPECT_FALSE(report.step_time.seconds);
   EXPECT_EQ(report.startup.method, "later steps take longer than the first");
   EXPECT_EQ(report.step_time.direction,
-            "later ones take longer: trials with 1 and 2 reports took 1:26 and 8:07 (medians), which is at most 1:26 a "
+            "later ones take longer on average: trials with 1 and 2 reports took 1:26 and 8:07 (medians), which is at "
+            "most 1:26 a "
             "step at first and 6:41 after report 1");
 }
 
@@ -99,6 +100,22 @@ TEST(StudyFacts, StepsOfTheSameLengthAreNotSaidToGrow) {
   const StudyReport report = study_facts(builder.study, {});
   ASSERT_TRUE(report.step_time.seconds);
   EXPECT_EQ(report.step_time.direction, "");
+}
+
+TEST(StudyFacts, WhereEachThirdStepIsLongerTheirMeanIsCalledOne) {
+  const auto direction = [](int long_step) {
+    StudyBuilder builder;
+    for (int i = 0; i < 48; ++i) {
+      const int reports = 2 + i % 8;
+      builder.add(TrialState::kComplete, i * 600,
+                  i * 600 + 10 + 20 * reports + (long_step - 20) * (reports / 3) + i % 3, reports);
+    }
+    const StudyReport report = study_facts(builder.study, {});
+    EXPECT_TRUE(report.step_time.seconds);
+    return report.step_time.direction;
+  };
+  EXPECT_EQ(direction(20), "");
+  EXPECT_EQ(direction(90).find("on average: one report more took from "), 0U) << direction(90);
 }
 
 TEST(StudyFacts, WhatTheRecordingMeasuredIsTakenForTheStartUp) {
