@@ -87,6 +87,18 @@ TEST(Blocked, AStartThatWaitsForACoreSaysSo) {
   EXPECT_THAT(start(0.1).evidence, Not(Contains(HasSubstr("had no core"))));
 }
 
+TEST(Blocked, AnEndThatWaitsForACoreSaysSo) {
+  const auto end = [](double delay) {
+    RecordingBuilder builder(100);
+    builder.gpu(0, [](double t) { return t <= 60 ? 0.99 : 0.0; });
+    builder.process(7, 1, 0, 100, 0.3, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))});
+    return explain(builder.context(7, 0, 0, 100).build()).findings.front();
+  };
+  EXPECT_THAT(end(0.6).title, HasSubstr("held after its last kernel"));
+  EXPECT_THAT(end(0.6).evidence, Contains(HasSubstr("had no core for 60 % of the time")));
+  EXPECT_THAT(end(0.1).evidence, Not(Contains(HasSubstr("had no core"))));
+}
+
 // Python's resource tracker is a child like the workers, and does nothing.
 TEST(Blocked, WhatPythonStartsBesideWorkersIsNone) {
   RecordingBuilder builder(60);

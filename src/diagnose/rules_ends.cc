@@ -197,6 +197,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {}, while process {} held its context",
                                            a.device_name(piece.device), a.when(piece.begin),
                                            human_duration(piece.end - piece.begin), holder(a, piece)));
+  append(finding.evidence, starved_sentence(a, then));
   if (const Nanos last = last_kernel(a); !hung && !child && others_compute_on(a, tails, last)) {
     finding.told_apart_from.clear();
     finding.confidence = Confidence::kMedium;

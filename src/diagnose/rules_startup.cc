@@ -151,11 +151,9 @@ Finding about(const Analysis& a, Claims claims) {
   if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
     finding.evidence.push_back(
         fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
-  const HostSummary host = host_during(a.job, a.devices, finding.claims);
-  const bool starved = host.owner_delay >= a.limits[Threshold::kHelpersStarved];
-  if (starved)
-    finding.evidence.push_back(fmt::format("{}its main thread was ready to run and had no core for {} of the time",
-                                           average_words(host), human_percent(host.owner_delay)));
+  std::vector<std::string> no_core = starved_sentence(a, host_during(a.job, a.devices, finding.claims));
+  const bool starved = !no_core.empty();
+  append(finding.evidence, std::move(no_core));
   const Nanos later = imported_later(a, finding.claims);
   finding.told_apart_from = {fmt::format("pauses between kernels: {} had run yet", later > 0 ? "hardly any" : "none")};
   finding.would_overturn =

@@ -46,6 +46,12 @@ std::string owner_sentence(const HostSummary& s) {
   return text;
 }
 
+std::vector<std::string> starved_sentence(const Analysis& a, const HostSummary& s) {
+  if (s.owners == 0 || s.owner_delay < a.limits[Threshold::kHelpersStarved]) return {};
+  return {fmt::format("{}its main thread was ready to run and had no core for {} of the time", average_words(s),
+                      human_percent(s.owner_delay))};
+}
+
 std::string helper_sentence(const HostSummary& s) {
   if (s.helpers == 0) return "it has no worker processes";
   return fmt::format("{}what it started ({} at once) used {:.1f} cores together, waiting for a core {} of the time",

@@ -16,6 +16,8 @@ namespace headroom::diagnose {
 [[nodiscard]] std::string owner_sentence(const HostSummary& s);
 // "a larger batch fits (3.5 times, if all of it grows with it; 10 % kept for fragments)", of bytes in use.
 [[nodiscard]] std::string larger_batch_words(double used, double total);
+// That the main threads wanted to run and had no core for a good part of the time; nothing where they hardly did.
+[[nodiscard]] std::vector<std::string> starved_sentence(const Analysis& a, const HostSummary& s);
 [[nodiscard]] std::string helper_sentence(const HostSummary& s);
 // Rates to and from storage, which are averages of whole readings: what was written in a part of one counts in all of
 // it. Nothing where they were not read.
