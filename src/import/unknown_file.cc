@@ -72,6 +72,11 @@ constexpr std::array kTexts{
          "write a date above each: while true; do date; rocm-smi --showuse --showmeminfo vram --showpower --json; "
          "sleep 1; "
          "done > gpu.log"},
+    Text{"\"Start_Timestamp\",\"End_Timestamp\"", "kernels as rocprof traced them, in a form that is not read", kRun},
+    Text{"<html", "a web page", kLog},
+    Text{"CPU Efficiency:", "means of a whole job, as seff prints them: nothing of what the GPU did when", kLog},
+    Text{"|TRESUsageIn", "what sacct keeps of whole jobs: nothing of what the GPU did when", kLog},
+    Text{"top - ", "what top prints: processes of the machine, and nothing of a GPU", kLog},
     Text{",datetime_start,datetime_complete", "a table of a study's trials, as trials_dataframe() makes it", kStudy},
     Text{"CSV output\"\n\"Author:\"", "a table of dstat or dool, of which no column of a GPU is known", kLog},
     Text{"| ID | GPU | MEM |", "GPUtil's table, which does not say when a row was taken",
