@@ -242,10 +242,12 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
       fmt::format("No kernel was seen{} in {}{}.",
                   devices.size() < a.devices.size() ? " on " + gpu_names(a, devices) : "", span_words(a), unknown);
   if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0) return none;
+  const bool waits = a.material(length(a.waits_in_kernels.claims));
+  const char* const did = !waits ? "computed for" : one ? "had a kernel for" : "had kernels for";
   if (!a.job.has_contexts && static_cast<double>(ended) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) &&
       ended > 0 && useful > 0)
     return fmt::format(
-        "{} computed for {}{} of {}{}{}. {} {}.", subject(a, devices), least, busy, span_words(a),
+        "{} {} {}{} of {}{}{}. {} {}.", subject(a, devices), did, least, busy, span_words(a),
         mean_of(uneven(Account::kUseful)), unknown,
         quiet.size() == devices.size()
             ? fmt::format("For {} at the end", human_percent(share(ended + busy_then)))
@@ -256,13 +258,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                        subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
                        span_words(a), mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
   if (!a.job.has_contexts && pauses > 0 && useful > 0)
-    return fmt::format("{} computed for {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices),
-                       least, busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)),
-                       unknown);
-  const bool waits = a.material(length(a.waits_in_kernels.claims));
-  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices),
-                                 waits ? one ? "had a kernel for" : "had kernels for" : "computed for", least, busy,
-                                 span_words(a), mean_of(uneven(Account::kUseful)), unknown);
+    return fmt::format("{} {} {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices), did, least,
+                       busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)), unknown);
+  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, span_words(a),
+                                 mean_of(uneven(Account::kUseful)), unknown);
   if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   const Phrase* largest = nullptr;
   Nanos most = 0;

@@ -49,6 +49,9 @@ TEST(LogPhases, KernelsThatWaitForAnotherGpuAreNoBound) {
   ASSERT_TRUE(e.bound);
   EXPECT_NEAR(e.bound->speedup_high, 1.37, 0.05);
   EXPECT_THAT(e.headline, HasSubstr("kernels only waited for another GPU"));
+  EXPECT_THAT(explain(log_of_gpus({late, rank, rank, rank, rank, rank, rank, rank}, 400)).headline,
+              HasSubstr("The 8 GPUs had kernels for "))
+      << "and did not compute all that time";
   // The log may end in a wait like those before it; what waits for longer hangs.
   for (const double length : {400.0, 385.0})
     EXPECT_NEAR(explain(log_of_gpus({late, rank, rank, rank}, length)).findings.front().gain->high, 1.37, 0.03)
