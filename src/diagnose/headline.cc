@@ -371,6 +371,14 @@ std::string lost_words(const Analysis& a) {
   return fmt::format("The driver lost {}{}. ", names, back ? " for a time" : "");
 }
 
+// Whether the kernels that wait, if they do, are those of a single GPU beside one that works.
+bool may_have_a_job_of_its_own(const Analysis& a) {
+  const Claims& claims = a.waits_in_kernels.claims;
+  return a.waits_in_kernels.worker && std::all_of(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
+           return piece.device == claims.front().device;
+         });
+}
+
 constexpr const char* kTellsNothing = "That tells nothing of the time before and after";
 
 // Of a log that has too few readings to conclude anything.
@@ -442,7 +450,9 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
     if (waits) text += fmt::format(" In {} of it their kernels only waited.", human_percent(a.share(finding.cost())));
   }
   if (const Nanos waited = length(a.waits_in_kernels.claims); a.material(waited))
-    text += fmt::format(" In {} of it kernels only waited for another GPU.", human_percent(a.share(waited)));
+    text += fmt::format(" In {} of it kernels {} another GPU{}.", human_percent(a.share(waited)),
+                        may_have_a_job_of_its_own(a) ? "hardly worked beside" : "only waited for",
+                        may_have_a_job_of_its_own(a) ? ", and may have waited" : "");
   if (set(Cause::kOwnersUnknown)) text += " Whose kernels they were is unknown.";
   if (!cast.unused.empty()) {
     const bool touched = std::any_of(cast.unused.begin(), cast.unused.end(),

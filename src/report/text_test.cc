@@ -91,6 +91,8 @@ TEST(Report, WhichPartOfComputingOnlyWaitedIsSaid) {
   e.findings = {late};
   EXPECT_EQ(computing_words(e),
             "Computing: a kernel was on the GPU; 29 % of that only waited for another GPU (below).");
+  e.findings[0].confidence = Confidence::kLow;
+  EXPECT_THAT(computing_words(e), HasSubstr("29 % of that may only have waited for another GPU"));
   e.findings[0].candidates = {Cause::kHang};
   EXPECT_THAT(computing_words(e), Not(HasSubstr("waited")));
 }
