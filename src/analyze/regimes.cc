@@ -204,8 +204,8 @@ WaitsInKernels waits_for_worker(std::size_t worker, const std::vector<std::vecto
     times = times ? in_both(*times, times_of(stalls[device])) : times_of(stalls[device]);
     ++others;
   }
-  constexpr std::size_t kFewest = 2;  // a single one may do another job
-  if (others < kFewest || static_cast<std::int64_t>(times->size()) < kAgain) return {};
+  // A single one may do another job: whoever tells of it says so.
+  if (others == 0 || static_cast<std::int64_t>(times->size()) < kAgain) return {};
   const Nanos all = length_of(*times);
   const Nanos waits_itself = length_of(in_both(*times, times_of(stalls[worker])));
   if (!mostly(length_of(in_both(*times, works)) - waits_itself, all)) return {};

@@ -242,10 +242,12 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
       fmt::format("No kernel was seen{} in {}{}.",
                   devices.size() < a.devices.size() ? " on " + gpu_names(a, devices) : "", span_words(a), unknown);
   if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0) return none;
+  const bool waits = a.material(length(a.waits_in_kernels.claims));
+  const char* const did = !waits ? "computed for" : one ? "had a kernel for" : "had kernels for";
   if (!a.job.has_contexts && static_cast<double>(ended) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) &&
       ended > 0 && useful > 0)
     return fmt::format(
-        "{} computed for {}{} of {}{}{}. {} {}.", subject(a, devices), least, busy, span_words(a),
+        "{} {} {}{} of {}{}{}. {} {}.", subject(a, devices), did, least, busy, span_words(a),
         mean_of(uneven(Account::kUseful)), unknown,
         quiet.size() == devices.size()
             ? fmt::format("For {} at the end", human_percent(share(ended + busy_then)))
@@ -256,13 +258,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                        subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
                        span_words(a), mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
   if (!a.job.has_contexts && pauses > 0 && useful > 0)
-    return fmt::format("{} computed for {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices),
-                       least, busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)),
-                       unknown);
-  const bool waits = a.material(length(a.waits_in_kernels.claims));
-  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices),
-                                 waits ? one ? "had a kernel for" : "had kernels for" : "computed for", least, busy,
-                                 span_words(a), mean_of(uneven(Account::kUseful)), unknown);
+    return fmt::format("{} {} {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices), did, least,
+                       busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)), unknown);
+  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, span_words(a),
+                                 mean_of(uneven(Account::kUseful)), unknown);
   if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   const Phrase* largest = nullptr;
   Nanos most = 0;
@@ -372,6 +371,14 @@ std::string lost_words(const Analysis& a) {
   return fmt::format("The driver lost {}{}. ", names, back ? " for a time" : "");
 }
 
+// Whether the kernels that wait, if they do, are those of a single GPU beside one that works.
+bool may_have_a_job_of_its_own(const Analysis& a) {
+  const Claims& claims = a.waits_in_kernels.claims;
+  return a.waits_in_kernels.worker && std::all_of(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
+           return piece.device == claims.front().device;
+         });
+}
+
 constexpr const char* kTellsNothing = "That tells nothing of the time before and after";
 
 // Of a log that has too few readings to conclude anything.
@@ -443,7 +450,9 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
     if (waits) text += fmt::format(" In {} of it their kernels only waited.", human_percent(a.share(finding.cost())));
   }
   if (const Nanos waited = length(a.waits_in_kernels.claims); a.material(waited))
-    text += fmt::format(" In {} of it kernels only waited for another GPU.", human_percent(a.share(waited)));
+    text += fmt::format(" In {} of it kernels {} another GPU{}.", human_percent(a.share(waited)),
+                        may_have_a_job_of_its_own(a) ? "hardly worked beside" : "only waited for",
+                        may_have_a_job_of_its_own(a) ? ", and may have waited" : "");
   if (set(Cause::kOwnersUnknown)) text += " Whose kernels they were is unknown.";
   if (!cast.unused.empty()) {
     const bool touched = std::any_of(cast.unused.begin(), cast.unused.end(),

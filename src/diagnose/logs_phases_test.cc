@@ -49,6 +49,9 @@ TEST(LogPhases, KernelsThatWaitForAnotherGpuAreNoBound) {
   ASSERT_TRUE(e.bound);
   EXPECT_NEAR(e.bound->speedup_high, 1.37, 0.05);
   EXPECT_THAT(e.headline, HasSubstr("kernels only waited for another GPU"));
+  EXPECT_THAT(explain(log_of_gpus({late, rank, rank, rank, rank, rank, rank, rank}, 400)).headline,
+              HasSubstr("The 8 GPUs had kernels for "))
+      << "and did not compute all that time";
   // The log may end in a wait like those before it; what waits for longer hangs.
   for (const double length : {400.0, 385.0})
     EXPECT_NEAR(explain(log_of_gpus({late, rank, rank, rank}, length)).findings.front().gain->high, 1.37, 0.03)
@@ -100,7 +103,12 @@ TEST(LogPhases, WhatOneGpuDoesWhileAllOthersWaitIsTold) {
   EXPECT_NEAR(finding->gain->high, 1 / (1 - 0.2 * 0.75), 0.03);
   EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
   // A single other one may have another job.
-  EXPECT_THAT(everything(explain(log_of_gpus({first, rank}, 400))), Not(HasSubstr("alone worked")));
+  const std::string of_two = everything(explain(log_of_gpus({first, rank}, 400)));
+  EXPECT_THAT(of_two, Not(HasSubstr("alone worked")));
+  EXPECT_THAT(of_two, Not(HasSubstr("only waited")));
+  EXPECT_THAT(of_two,
+              HasSubstr("Kernels on GPU 1 hardly worked in 9.9 % of the GPU time while GPU 0 did: they may have"));
+  EXPECT_THAT(of_two, HasSubstr("if both are one job's"));
   EXPECT_THAT(everything(explain(log_of_gpus({first, rank, first}, 400))), Not(HasSubstr("alone worked")));
 }
 

@@ -77,13 +77,23 @@ std::vector<Finding> one_works_alone(const Analysis& a) {
   say_pace(a, times_of(waits.claims), finding);
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
   finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
+  if (others.size() == 1) {
+    finding.title =
+        fmt::format("Kernels on {} hardly worked in {} of the GPU time while {} did: they may have waited for it",
+                    gpu_names(a, others), human_percent(a.share(finding.cost())), worker);
+    finding.confidence = Confidence::kLow;
+    finding.told_apart_from = {"a hang: its kernels worked again each time"};
+    finding.would_overturn += ", or a job of its own there";
+  }
   finding.advice = fmt::format(
       "share out what {} does alone then (validation, say) over all GPUs, or do it beside training; the stacks of its "
       "process name it ({})",
       worker, stack_tool(a));
   const auto all = static_cast<double>(a.ledger.span()), shared = static_cast<double>(others.size() + 1);
   const double left = all - static_cast<double>(time) * (1 - 1 / shared);
-  finding.gain = Gain{1.0, all / left, "if that work was shared out evenly"};
+  finding.gain = Gain{1.0, all / left,
+                      others.size() > 1 ? "if that work was shared out evenly"
+                                        : "if both are one job's and that work was shared out evenly"};
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
   return only(std::move(finding));
 }

@@ -143,6 +143,25 @@ TEST(Traces, WhoLoadsIsToldByTheNamesOfTheLoader) {
   EXPECT_TRUE(find(waits_in("enumerate(DataLoader)#next"), Cause::kInputInMainProcess));
 }
 
+TEST(Traces, HowOftenALoaderIsWaitedForIsTold) {
+  Profile profile{.device = {}, .thread = {}, .kernels = 1, .length = 500};
+  for (Nanos at = 0; at < 500; at += 100) {
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 60, {}});
+    profile.thread.push_back({at, {"enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"}});
+    profile.thread.push_back({at + 98, {"cudaLaunchKernel"}});
+  }
+  const Explanation e = explain(profile.build());
+  const Finding* input = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_TRUE(input) << e.headline;
+  EXPECT_NE(std::find_if(input->evidence.begin(), input->evidence.end(),
+                         [](const std::string& line) {
+                           return line.find("times, as a rule 38 us at a time, every 100 us") != line.npos;
+                         }),
+            input->evidence.end())
+      << (input->evidence.empty() ? "" : input->evidence.back());
+}
+
 TEST(Traces, OneLongCallMayLaunchAKernelMeanwhile) {
   const Profile profile{.device = {{0, {"kernel"}}, {5, {}}, {45, {"kernel"}}, {46, {}}, {90, {"kernel"}}, {95, {}}},
                         .thread = {{0, {"aten::addmm"}},

@@ -69,6 +69,9 @@ void split_cells(std::string_view line, char separator, std::vector<std::string_
 
 char separator_of(std::string_view line) {
   char best = ',';
+  const std::string_view all = blanks_off(line);
+  const bool framed = all.starts_with('|') && all.ends_with('|') && std::count(all.begin(), all.end(), '|') > 2;
+  if (framed) return '|';  // a table of Markdown
   for (const char c : {';', '\t'})
     if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
   return best;

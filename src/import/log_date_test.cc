@@ -150,6 +150,7 @@ TEST(LogTime, MillisecondsMayStandBehindAColonAndZonesHaveNames) {
   EXPECT_EQ(reader.read("2025-02-03 10:00:00.440 Europe/Berlin"), kAt + 440 * kMillisecond);
   EXPECT_TRUE(reader.zone_was_named());
   EXPECT_FALSE(reader.read("2025-02-03 10:00:00:"));
+  EXPECT_FALSE(reader.read("2025-02-03 10:00:00.2025/02/03 10:00:00.000")) << "two times are no zone";
 }
 
 }  // namespace

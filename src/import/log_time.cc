@@ -78,7 +78,11 @@ std::optional<Nanos> TimeReader::apply_zone(Nanos local, std::string_view zone) 
   if (zone == "Z" || zone == "z" || zone == "UTC") return local;
   if (zone[0] != '+' && zone[0] != '-') {
     constexpr std::size_t kLongest = 40;
-    if (zone.size() < kLongest && zone.find('/') != std::string_view::npos) {  // "Europe/Berlin"
+    const auto letters = [](char c) {
+      return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '/' || c == '_';
+    };
+    if (zone.size() < kLongest && zone[0] != '/' && zone.find('/') != std::string_view::npos &&
+        std::all_of(zone.begin(), zone.end(), letters)) {  // "Europe/Berlin"
       zone_named_ = true;
       return to_unix(local);
     }

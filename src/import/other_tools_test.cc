@@ -258,6 +258,9 @@ TEST(OtherTools, WhatIsNoLogIsCalledWhatItIs) {
        "sqlite:///study.db");
   says(",number,value,datetime_start,datetime_complete,duration,state\n0,0,1,a,b,c,COMPLETE\n", "a study's trials",
        "headroom study");
+  says("JobID|Elapsed|TRESUsageInTot\n1|10:00:00|gres/gpuutil=78\n", "what sacct keeps", "--query-gpu");
+  says("Job ID: 1\nState: COMPLETED\nCPU Efficiency: 10.00%\n", "as seff prints", "--query-gpu");
+  says("<html><body>GPU</body></html>\n", "a web page", "--query-gpu");
   says("<?xml version=\"1.0\"?>\n<!-- made -->\n<rocprof>\n<kernel name=\"a\"/><kernel/></rocprof>\n",
        "XML of a tool that is not known, not a log (its elements: rocprof, kernel)", "headroom import --help");
   says("{\"card0\": {\"GPU use (%)\": \"40\"}}\n{\"card0\": {\"GPU use (%)\": \"41\"}}\n", "do not say when",
@@ -376,6 +379,41 @@ TEST(OtherTools, AProgramIsNoLogWhateverItsLinesLookLike) {
   EXPECT_THAT(program.error().what, HasSubstr("a program in Python"));
   EXPECT_THAT(program.error().hint, HasSubstr("headroom run -- python3 plot.py"));
   EXPECT_TRUE(table);
+}
+
+TEST(OtherTools, WhatPythonPrintsOfADictionaryAndRowsByTheirTimesAreRows) {
+  std::string printed, by_time = "{";
+  for (int s = 0; s < 3; ++s) {
+    printed += fmt::format("{{'time': '2025-03-10 10:00:0{0}', 'gpu': 0, 'util': 9{0}, 'name': None}}\n", s);
+    by_time += fmt::format(R"({}"2025-03-10 10:00:0{}": {{"gpu0": {{"util": 9{}}}, "gpu1": {{"util": 40}}}})",
+                           s > 0 ? "," : "", s, s);
+  }
+  EXPECT_THAT(values(read_log(printed), Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+  const Recording two = read_log(by_time + "}");
+  ASSERT_EQ(two.sources.size(), 2u);
+  EXPECT_THAT(values(two, Metric::kGpuUtil, 1), ElementsAre(0.4, 0.4, 0.4));
+  EXPECT_THAT(times(two), ElementsAre(0, 1, 2));
+}
+
+TEST(OtherTools, LinesOfALoggerNeedNoSignBetweenANameAndItsNumber) {
+  std::string text;
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "2025-03-10 10:00:0{0} | INFO     | __main__:monitor:31 - GPU0 util 9{0}% | mem 9000/24576 MiB | power 200W\n",
+        s);
+  const Recording r = read_log(text);
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 9000 * 1048576.0);
+  EXPECT_EQ(device_of(r.sources[0]).memory_total_bytes, std::int64_t{24576} << 20);
+  EXPECT_EQ(values(r, Metric::kPower)[0], 200);
+}
+
+TEST(OtherTools, ATableOfMarkdownIsATable) {
+  std::string text = "| time | gpu | util % | mem MiB |\n|------|-----|--------|---------|\n";
+  for (int s = 0; s < 3; ++s) text += fmt::format("| 2025-03-10 10:00:0{0} | 0 | 9{0} | 9000 |\n", s);
+  const Recording r = read_log(text);
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 9000 * 1048576.0);
 }
 
 }  // namespace

@@ -40,6 +40,17 @@ std::vector<std::string_view> objects_of(std::string_view text) {
   return objects;
 }
 
+// What Python prints of a dictionary, "{'util': 87, 'name': None}", as JSON; nothing where that would be a guess.
+Json of_python(std::string_view object) {
+  if (object.find('\'') == std::string_view::npos || object.find('"') != std::string_view::npos) return {};
+  std::string text(object);
+  std::replace(text.begin(), text.end(), '\'', '"');
+  for (const auto& [word, json] : {std::pair{": None", ": null"}, {": True", ": true"}, {": False", ": false"}})
+    for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      text.replace(at, std::string_view(word).size(), json);
+  return parse_json<Json>(text);
+}
+
 // The beginning of a long value of JSON as a whole one: up to the last comma, and all that is open there closed.
 std::string closed_json(std::string_view text) {
   std::string open, open_at_comma;
@@ -271,6 +282,7 @@ class ObjectRows {
       for (LogTable::Row& row : columns) put(std::move(row));
       return;
     }
+    if (add_by_time(object)) return;
     LogTable::Row row;
     put_members(object, "", row);
     for (const Json* item : has_metric(row) ? std::vector<const Json*>() : listed_in(object)) {
@@ -288,6 +300,16 @@ class ObjectRows {
   }
 
  private:
+  // {"2025-09-04 22:10:07": {"gpu0": {"util": 88}}, …}: each member is a row.
+  bool add_by_time(const Json& object) {
+    if (object.empty() || !object.begin()->is_object() || !time_of_line(object.begin().key())) return false;
+    for (const auto& [time, members] : object.items()) {
+      LogTable::Row row{{"timestamp", time}};
+      if (members.is_object()) put_members(members, "", row);
+      put(std::move(row));
+    }
+    return true;
+  }
   void put(LogTable::Row row) {
     if (put_metric(row)) return;
     const bool timed = std::any_of(row.begin(), row.end(),
@@ -320,7 +342,8 @@ ObjectRows rows_of_objects(std::string_view text, std::size_t most) {
   const char* end = text.data();
   for (const std::string_view object : objects_of(text)) {
     if (most-- == 0) break;
-    const Json parsed = parse_json<Json>(object);
+    Json parsed = parse_json<Json>(object);
+    if (!parsed.is_object()) parsed = of_python(object);
     if (parsed.is_object()) rows.add({end, static_cast<std::size_t>(object.data() - end)}, parsed);
     end = object.data() + object.size();
   }

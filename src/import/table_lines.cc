@@ -138,12 +138,29 @@ void put_readings(std::string_view text, LogTable::Row& row) {
   }
 }
 
+// "util 70% | mem 9000/24576 MiB": as with a sign between a name and its number, where a unit stands behind that.
+void put_signs(std::string& text) {
+  constexpr std::array<std::string_view, 9> kNames{"util", "utilization", "usage", "load",       "mem",
+                                                   "vram", "memory",      "power", "temperature"};
+  const std::string small = lower(text);
+  for (const std::string_view name : kNames)
+    for (auto at = small.find(name); at != std::string::npos; at = small.find(name, at + name.size())) {
+      const std::size_t blank = at + name.size();
+      const auto behind = small.find_first_not_of("0123456789. ", blank);
+      const bool alone = at == 0 || !is_unit_part(small[at - 1]);
+      const bool number = blank + 1 < small.size() && small[blank] == ' ' && is_digit(small[blank + 1]);
+      if (alone && number && behind != std::string::npos && (is_unit_part(small[behind]) || small[behind] == '/'))
+        text[blank] = '=';
+    }
+}
+
 // A row for each GPU that the words name, or one.
 std::vector<LogTable::Row> rows_of_words(std::string_view words) {
   std::vector<LogTable::Row> rows;
   std::string text(words);
   const auto gpus = gpus_in(text);
   for (const NamedGpu& gpu : gpus) std::fill(text.data() + gpu.begin, text.data() + gpu.end, '|');
+  put_signs(text);
   for (std::size_t i = 0; i < std::max<std::size_t>(1, gpus.size()); ++i) {
     const std::size_t begin = i == 0 ? 0 : gpus[i].begin;
     const std::size_t end = i + 1 < gpus.size() ? gpus[i + 1].begin : text.size();

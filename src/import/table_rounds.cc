@@ -103,6 +103,27 @@ void add_process(const std::vector<std::string_view>& words, NamedProcesses& pro
 
 }  // namespace
 
+namespace {
+
+// The second line of a GPU: fan, temperature, power; memory; use.
+void put_readings_of_box(const std::vector<std::string_view>& cells, std::string_view used, std::string_view total,
+                         LogTable::Row& gpu) {
+  gpu["memory.used"] = used;
+  gpu["memory.total"] = total;
+  const std::string_view last = trim(cells[3]);
+  gpu["utilization.gpu"] = last.substr(0, last.find(' '));
+  const auto [power, limit] = both_sides(cells[1]);
+  gpu["power.draw"] = last_word(power);
+  gpu["power.limit"] = limit;
+  for (const std::string_view word : split(cells[1], ' '))
+    if (word.size() > 1 && word.back() == 'C' && is_digit(word[0]))
+      gpu["temperature.gpu"] = word.substr(0, word.size() - 1);
+    else if (word.size() > 1 && word[0] == 'P' && is_digit(word[1]))
+      gpu["pstate"] = word;
+}
+
+}  // namespace
+
 // How much stands in front of each line, as `ts` and collectors of logs put it there: of one width where the text is.
 std::size_t width_of_prefix(std::string_view text) {
   constexpr std::size_t kWidest = 64;
@@ -158,18 +179,7 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
     if (lists) finish();
     listed[gpu["index"]];
     if (!time.empty()) gpu["timestamp"] = time;
-    gpu["memory.used"] = used;
-    gpu["memory.total"] = total;
-    const std::string_view last = trim(cells[3]);
-    gpu["utilization.gpu"] = last.substr(0, last.find(' '));
-    const auto [power, limit] = both_sides(cells[1]);
-    gpu["power.draw"] = last_word(power);
-    gpu["power.limit"] = limit;
-    for (const std::string_view word : split(cells[1], ' '))
-      if (word.size() > 1 && word.back() == 'C' && is_digit(word[0]))
-        gpu["temperature.gpu"] = word.substr(0, word.size() - 1);
-      else if (word.size() > 1 && word[0] == 'P' && is_digit(word[1]))
-        gpu["pstate"] = word;
+    put_readings_of_box(cells, used, total, gpu);
     table.add(std::exchange(gpu, {}));
   }
   finish();
@@ -486,6 +496,18 @@ void sort_by_time(std::vector<LongReading>& readings) {
   readings = std::move(sorted);
 }
 
+// Columns of a table with a row per metric that nothing was made of; those of InfluxDB's own are none of the log's.
+void name_unused_columns(const std::vector<std::string_view>& names, const LongColumns& columns,
+                         std::vector<std::string>& left_out) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool used = i == columns.time || i == columns.host || i == columns.gpu || i == columns.metric ||
+                      i == columns.value || i == columns.labels;
+    const std::string name = lower(trim(names[i]));
+    const bool of_influx = name.starts_with('_') || name == "result" || name == "table";
+    if (!used && !of_influx && !name.empty()) left_out.push_back(header_as_utf8(names[i]));
+  }
+}
+
 }  // namespace
 
 bool is_long_header(const std::vector<std::string_view>& names) { return long_columns(names).complete(); }
@@ -543,13 +565,7 @@ Result<LogTable> table_of_long(std::string_view text) {
     });
   LogTable table = rows.table();
   table.left_out.assign(left_out.begin(), left_out.end());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const bool used = i == columns.time || i == columns.host || i == columns.gpu || i == columns.metric ||
-                      i == columns.value || i == columns.labels;
-    const std::string name = lower(trim(names[i]));
-    const bool of_influx = name.starts_with('_') || name == "result" || name == "table";
-    if (!used && !of_influx && !name.empty()) table.left_out.push_back(header_as_utf8(names[i]));
-  }
+  name_unused_columns(names, columns, table.left_out);
   if (table.empty())
     return fail(Errc::kInvalidInput, "no row with a metric of a GPU that is known",
                 "its metrics may be called DCGM_FI_DEV_GPU_UTIL or utilization.gpu and their like");

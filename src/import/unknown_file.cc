@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "base/strings.h"
 #include "base/visible.h"
@@ -72,6 +74,11 @@ constexpr std::array kTexts{
          "write a date above each: while true; do date; rocm-smi --showuse --showmeminfo vram --showpower --json; "
          "sleep 1; "
          "done > gpu.log"},
+    Text{"\"Start_Timestamp\",\"End_Timestamp\"", "kernels as rocprof traced them, in a form that is not read", kRun},
+    Text{"<html", "a web page", kLog},
+    Text{"CPU Efficiency:", "means of a whole job, as seff prints them: nothing of what the GPU did when", kLog},
+    Text{"|TRESUsageIn", "what sacct keeps of whole jobs: nothing of what the GPU did when", kLog},
+    Text{"top - ", "what top prints: processes of the machine, and nothing of a GPU", kLog},
     Text{",datetime_start,datetime_complete", "a table of a study's trials, as trials_dataframe() makes it", kStudy},
     Text{"CSV output\"\n\"Author:\"", "a table of dstat or dool, of which no column of a GPU is known", kLog},
     Text{"| ID | GPU | MEM |", "GPUtil's table, which does not say when a row was taken",
@@ -233,6 +240,31 @@ bool is_other_table(const std::vector<std::string_view>& cells) {
   return is_process_header(cells) || is_accounting(cells) || is_nsys_stats(cells);
 }
 
+namespace {
+
+// Of XML and JSON of a tool that is not known, what is in it; nothing of other texts.
+std::optional<Error> unknown_structure(const std::string& name, std::string_view head) {
+  const auto unknown = [&](std::string_view what, std::string_view next) {
+    return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(next)};
+  };
+  if (trim(head).starts_with("<?xml"))
+    return unknown(
+        fmt::format("XML of a tool that is not known, not a log{}", elements_words(head)),
+        fmt::format("{}, such as a table with a time, utilization.gpu in percent and memory.used in MiB", kAccepted));
+  if (const char first = trim(head)[0]; first == '{' || first == '[') {
+    if (head.find("\"op_code\"") != std::string_view::npos)
+      return unknown("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
+    return unknown(
+        fmt::format("JSON of a tool that is not known, not a log{}", keys_words(head)),
+        fmt::format("{}, such as a table of it with a time, utilization.gpu in percent and memory.used in MiB; or "
+                    "{}",
+                    kAccepted, kLog));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Error unknown_file(const std::string& name, std::string_view text) {
   const auto error = [&](std::string_view what, std::string_view next) {
     return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(next)};
@@ -266,19 +298,7 @@ Error unknown_file(const std::string& name, std::string_view text) {
     return error("a table of nsys stats, which are rows of a report of Nsight Systems", kExport);
   if (name.ends_with(".toml"))
     return error("tasks of a batch, not a log", fmt::format("headroom batch {} runs them", typed_word(name)));
-  if (trim(head).starts_with("<?xml"))
-    return error(
-        fmt::format("XML of a tool that is not known, not a log{}", elements_words(head)),
-        fmt::format("{}, such as a table with a time, utilization.gpu in percent and memory.used in MiB", kAccepted));
-  if (const char first = trim(head)[0]; first == '{' || first == '[') {
-    if (head.find("\"op_code\"") != std::string_view::npos)
-      return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
-    return error(
-        fmt::format("JSON of a tool that is not known, not a log{}", keys_words(head)),
-        fmt::format("{}, such as a table of it with a time, utilization.gpu in percent and memory.used in MiB; or "
-                    "{}",
-                    kAccepted, kLog));
-  }
+  if (auto known = unknown_structure(name, head)) return std::move(*known);
   constexpr std::size_t kEnough = 3, kShown = 120;
   if (seen.table)
     return error(fmt::format("a table of which no column is a reading of a GPU that is known: {}",

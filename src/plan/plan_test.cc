@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "analyze/testing_profile.h"
 #include "analyze/testing_random.h"
 #include "diagnose/explain.h"
 #include "model/observations.h"
@@ -850,6 +851,20 @@ TEST(Plan, OfALogThatGoesOnTheTimeIsTheJobs) {
   const Plan plan = headroom::plan(whole, {});
   EXPECT_NEAR(plan.seconds, 692, 10);
   for (const Option& one : plan.options) EXPECT_LT(one.gain.high, 2) << one.id;
+}
+
+TEST(Plan, CopiesBetweenGpusAreNoExchangeOfGradients) {
+  testing::Profile profile{.device = {}, .thread = {}, .kernels = 1, .length = 500};
+  for (Nanos at = 0; at < 500; at += 100) {
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 60, {"copy between GPUs"}});
+  }
+  const Plan p = plan(explain(profile.build()));
+  const Option* copies = option(p, "overlap_communication");
+  ASSERT_NE(copies, nullptr);
+  EXPECT_EQ(copies->title, "Copy between GPUs while kernels run, or less");
+  EXPECT_THAT(copies->apply, ::testing::HasSubstr("micro-batches"));
+  EXPECT_THAT(copies->apply + copies->why_safe, ::testing::Not(::testing::HasSubstr("gradient")));
 }
 
 }  // namespace

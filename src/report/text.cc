@@ -223,17 +223,21 @@ std::string computing_words(const Explanation& e) {
     return entry.account != Account::kUseful || entry.tiers.has("C");
   });
   const bool live = !e.meta.origin.starts_with("import:");  // then the driver's ring buffer was read beside GPM
-  Nanos waited = 0;                                         // with a kernel
+  bool sure = true;
+  Nanos waited = 0;  // with a kernel
   for (const Finding& finding : e.findings) {
     const bool late = finding.cause == Cause::kStraggler ||
                       std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kStraggler) > 0;
-    for (const ClaimedPiece& piece : finding.claims)
-      if (late && !finding.part_of && is_busy(piece.account)) waited += piece.end - piece.begin;
+    for (const ClaimedPiece& piece : finding.claims) {
+      if (!late || finding.part_of || !is_busy(piece.account)) continue;
+      waited += piece.end - piece.begin;
+      sure = sure && finding.confidence != Confidence::kLow;
+    }
   }
   if (waited > 0)
-    return fmt::format(
-        "Computing: a kernel was on the GPU; {} of that only waited for another GPU (below).",
-        human_percent(static_cast<double>(waited) / static_cast<double>(ledger.total(Account::kUseful))));
+    return fmt::format("Computing: a kernel was on the GPU; {} of that {} waited for another GPU (below).",
+                       human_percent(static_cast<double>(waited) / static_cast<double>(ledger.total(Account::kUseful))),
+                       sure ? "only" : "may only have");
   if (profiled || (live && !e.devices.empty() && std::all_of(e.devices.begin(), e.devices.end(), by_engine)))
     return "Computing: a kernel was on the GPU.";
   return "Computing: a kernel was on the GPU (the driver may count copies, too).";

@@ -83,6 +83,20 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   EXPECT_THAT(to_text(e, TextOptions{}), Not(HasSubstr("rows carry no time")));
 }
 
+TEST(Report, WhichPartOfComputingOnlyWaitedIsSaid) {
+  Explanation e = crowded(1);  // kernels for 7 s
+  Finding late;
+  late.candidates = {Cause::kStraggler, Cause::kValidation};
+  late.claims = {{0, 0, 2 * kSecond, Account::kUseful, -1}, {0, 50 * kSecond, 60 * kSecond, Account::kHostCode, -1}};
+  e.findings = {late};
+  EXPECT_EQ(computing_words(e),
+            "Computing: a kernel was on the GPU; 29 % of that only waited for another GPU (below).");
+  e.findings[0].confidence = Confidence::kLow;
+  EXPECT_THAT(computing_words(e), HasSubstr("29 % of that may only have waited for another GPU"));
+  e.findings[0].candidates = {Cause::kHang};
+  EXPECT_THAT(computing_words(e), Not(HasSubstr("waited")));
+}
+
 TEST(Report, AGainWithoutANumberHasNoCondition) {
   Option option;
   option.gain = {1, 2, "if the GPU never waited for its data"};

@@ -65,8 +65,10 @@ Result<std::string> file_beginning(const std::string& path) {
 // A log of readings rather than anything else: its first lines name the utilisation of a GPU, or nvidia-smi.
 bool is_log_of_gpus(std::string_view beginning) {
   const std::string small = lower(beginning.substr(0, 4096));
-  const bool gpu = small.find("gpu") != std::string::npos || small.find("nvidia") != std::string::npos;
-  return gpu && (small.find("util") != std::string::npos || small.find("nvidia-smi") != std::string::npos);
+  const auto has = [&](std::string_view word) { return small.find(word) != std::string::npos; };
+  if (has("hardware monitoring log") || (has("gpu") && has("pid") && has("type"))) return true;  // Afterburner; pmon
+  const bool gpu = has("gpu") || has("nvidia");
+  return gpu && (has("util") || has("usage") || has("load") || has("power") || has("nvidia-smi"));
 }
 
 Result<StorageContent> read_file_storage(const StorageRequest& request, const std::string& path) {
@@ -90,6 +92,12 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
       if (is_trace(beginning))
         return fail(Errc::kInvalidInput, "it is a profiler's trace, no storage of Optuna",
                     fmt::format("headroom why {}", typed_word(path)));
+      if (beginning.starts_with("\x1f\x8b"))
+        return fail(
+            Errc::kInvalidInput, "it is a gzip archive, no storage of Optuna",
+            fmt::format("a packed log or trace: headroom why {}; a packed study: unpack it first", typed_word(path)));
+      if (beginning.find("training_iteration") != std::string_view::npos)
+        return fail(Errc::kInvalidInput, "it is what Ray Tune keeps of a trial, no storage of Optuna", kNameIt);
       return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
                   beginning.starts_with("SQLite") || is_log_of_gpus(beginning)
                       ? fmt::format("headroom why {}", typed_word(path))

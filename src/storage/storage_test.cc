@@ -62,6 +62,15 @@ TEST(ReadStorage, FilesThatAreNoneAreNamed) {
   ASSERT_TRUE(write_file(folder.file("trace.json"), "{\n \"schemaVersion\": 1,\n \"traceEvents\": []}\n"));
   EXPECT_NE(error("trace.json").what.find("a profiler's trace"), std::string::npos);
   EXPECT_EQ(error("trace.json").hint.find("headroom why "), 0U);
+  for (const char* log :
+       {"Date, GPU Load [%]\n", "# gpu pid type sm mem command\n", "{\"system.gpu.0.powerWatts\": 98}\n"}) {
+    ASSERT_TRUE(write_file(folder.file("log"), log));
+    EXPECT_EQ(error("log").hint.find("headroom why "), 0U) << log;
+  }
+  ASSERT_TRUE(write_file(folder.file("trace.json.gz"), "\x1f\x8b\x08 and more"));
+  EXPECT_NE(error("trace.json.gz").hint.find("headroom why "), std::string::npos);
+  ASSERT_TRUE(write_file(folder.file("progress.csv"), "loss,training_iteration,trial_id\n0.5,1,ab\n"));
+  EXPECT_NE(error("progress.csv").what.find("Ray Tune"), std::string::npos);
 }
 
 }  // namespace

@@ -142,6 +142,21 @@ def test_the_report_names_what_the_gpu_waited_for_and_claims_no_stacks(headroom,
     assert sync["device_seconds"] == pytest.approx(5 * 398e-6)
 
 
+def test_an_annotation_of_the_loader_names_who_loads(headroom, tmp_path):
+    for kind, words in (("_MultiProcessing", "data loader too slow"), ("_SingleProcess", "loads its data itself")):
+        events, at = [], 1_700_000_000_000_000_000
+        for step in range(5):
+            begin = at + step * 1_000_000
+            events.append(event("user_annotation", f"enumerate(DataLoader)#{kind}DataLoaderIter.__next__", begin, 500_000))
+            events.append(event("cuda_runtime", "cudaLaunchKernel", begin + 510_000, 5_000, correlation=step + 1))
+            events.append(event("kernel", "gemm", begin + 515_000, 480_000, 0, 7, device=0, stream=7, correlation=step + 1))
+        (tmp_path / "trace.json").write_text(trace(events))
+        text = " ".join(headroom("why", "trace.json").stdout.split())
+        assert words in text, text
+        assert "data loading in the training process" not in text, text
+        assert "as a rule " in text, text
+
+
 def test_a_plan_of_a_trace_calls_it_one(headroom, tmp_path):
     begin = 1_700_000_000_000_000_000
     events = [event("user_annotation", "ProfilerStep#0", begin, 30_000_000)]
