@@ -52,6 +52,17 @@ def launchers(bench, count, tasks):
     return found
 
 
+def beside_xargs(table, title, found, rounds):
+    """Ours and xargs in turn: what logs, journal and recording cost beside a launcher that keeps nothing."""
+    runs = {name: run for name, run in found if name.startswith(("headroom", "xargs"))}
+    if len(runs) < 2:
+        return
+    ours, xargs = runs.values()
+    pairs = [(ours(f"pair{turn}")[0], xargs(turn)[0]) for turn in range(rounds)]
+    ratios = [theirs / own for own, theirs in pairs]
+    table.add(title, "xargs -P without logs / headroom batch, in turn: wall", median(ratios), "", spread(ratios), 1.0, "more")
+
+
 def spooled(bench, count):
     """task-spooler, end to end: it keeps the output of every job in a file."""
     env = bench.environment(TS_SOCKET=str(bench.work / "ts"), TMPDIR=str(bench.work), TS_SLOTS=str(SLOTS))
@@ -92,6 +103,7 @@ def launch(bench, table, effort):
         beside = f"{median([a for a, _ in per_task]):.2f} ms of CPU a task, raw {median([b for _, b in per_task]):.2f}"
         table.add(title, f"{name}: CPU, raw / this", median(cpus), "", spread(cpus), target, "more", beside=beside)
         table.add(title, "  wall, raw / this", median(walls), "", spread(walls), None, "more")
+    beside_xargs(table, title, launchers(bench, count, tasks), rounds)
     if shutil.which("tsp"):
         jobs = min(count, 300)
         before = raw()[0]

@@ -14,6 +14,10 @@ namespace headroom {
 
 Result<Fd> open_regular(const std::string& path) {
   HR_TRYV(answers(path));
+  return open_regular_at_once(path);
+}
+
+Result<Fd> open_regular_at_once(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0) return tl::unexpected(errno_error(fmt::format("open {}", path)));

@@ -156,7 +156,7 @@ TaskLogs::TaskLogs(std::vector<output::LogPattern> patterns)
     : patterns_(std::move(patterns)), readers_(std::make_shared<marks::LogReaders>()) {}
 
 void TaskLogs::add(const Attempt& attempt) {
-  auto log = open_regular(attempt.log_path);
+  auto log = open_regular_at_once(attempt.log_path);
   if (!log) return;  // of an executor whose logs are elsewhere
   JobLines lines;
   lines.patterns = patterns_;
