@@ -186,8 +186,10 @@ void History::apply(const Observation& seen, std::int64_t now_seconds) {
   update(history.duration, seen.duration);
   const std::int64_t count = history.duration.count;
   if (seen.peak_gpu_bytes) history.peak_gpu_bytes = std::max(history.peak_gpu_bytes.value_or(0), *seen.peak_gpu_bytes);
-  blend_share(history.gpu_util_ratio, seen.gpu_util_ratio, seen.alone);
-  blend_share(history.cores, seen.cores, seen.alone);
+  const Shares& alone = seen.of_group_alone;
+  blend_share(history.gpu_util_ratio, alone.gpu_util_ratio ? alone.gpu_util_ratio : seen.gpu_util_ratio,
+              seen.alone || alone.gpu_util_ratio);
+  blend_share(history.cores, alone.cores ? alone.cores : seen.cores, seen.alone || alone.cores);
   blend(history.seconds_per_step, seen.seconds_per_step, count);
   blend(history.startup_seconds, seen.startup ? std::optional(seconds(*seen.startup)) : std::nullopt, count);
   history.last_seen_seconds = now_seconds;

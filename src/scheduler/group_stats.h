@@ -50,8 +50,15 @@ class GroupStats {
   void grows(std::int64_t bytes, double worked_seconds);  // … or has so much, after so long, and may take more
   void ran_out(std::optional<std::int64_t> peak_bytes);
 
-  [[nodiscard]] double load() const;           // utilisation over a task's whole life; kUnknownLoad until seen
-  [[nodiscard]] double util() const;           // while stepping
+  [[nodiscard]] double load() const;  // utilisation over a task's whole life; kUnknownLoad until seen
+  [[nodiscard]] double util() const;  // while stepping
+  // The same on the average of a life, where tasks were seen alone in this batch.
+  [[nodiscard]] std::optional<double> load_seen_alone() const {
+    return util_n_ > 0 ? std::optional(load()) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<double> cores_seen_alone() const {
+    return whole_cores_n_ > 0 ? whole_cores_ : cores_n_ > 0 ? cores_ : std::nullopt;
+  }
   [[nodiscard]] double cores() const;          // 1 until seen
   [[nodiscard]] double startup_cores() const;  // until the first kernel; 1 until known, and at most
   // Of tasks that are over after a few looks: on the average of their lives, whatever a look finds them at.
