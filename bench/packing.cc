@@ -146,6 +146,25 @@ void print_short(std::uint64_t first, int seeds) {
       tasks_of(family, first).size(), k, relative, worst, makespan);
 }
 
+// As people begin them: nothing known; then once more, with what the first left.
+void print_first(std::uint64_t first, int seeds) {
+  const double n = seeds;
+  for (const Family& family : first_batches()) {
+    double ours = 0, again = 0, makespan = 0, k = 0, worst = 9;
+    for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
+      const Best best = best_fixed(family, seed, {1, 2, 3, 4, 5, 6, 8, 12, 16}, Order::kAsGiven);
+      const RunOptions options{.signals = Signals::kShares, .read_every = kSecond / 2, .by_looks = true};
+      RunOptions known = options;
+      known.lengths_known = true;
+      const double one = best.makespan / run_planner(family, seed, options).makespan;
+      ours += one / n, worst = std::min(worst, one), makespan += best.makespan / n, k += best.k / n;
+      again += best.makespan / run_planner(family, seed, known).makespan / n;
+    }
+    fmt::print("{:<18} best k {:>4.1f} {:>6.1f} s; of its speed {:.3f}, worst seed {:.2f}; known {:.3f}\n", family.name,
+               k, makespan, ours, worst, again);
+  }
+}
+
 void print_trace(const Family& family, std::uint64_t seed, RunOptions options, int every) {
   int reading = 0;
   options.watch = [&](Nanos now, const Planner& planner) {
@@ -262,6 +281,15 @@ int trace(std::string_view name, std::uint64_t seed) {
     print_trace(family, seed, {}, 10);
     return 0;
   }
+  for (const Family& family : first_batches())
+    if (family.name == name)
+      return print_trace(family, seed,
+                         {.signals = Signals::kShares,
+                          .lengths_known = std::getenv("KNOWN") != nullptr,
+                          .read_every = kSecond / 2,
+                          .by_looks = true},
+                         1),
+             0;
   if (name == "skew") print_trace(skewed(2), seed, {.lengths_known = true}, 10);
   if (name == "short") print_trace(short_tasks(), seed, {.signals = Signals::kShares, .read_every = kSecond / 2}, 1);
   return name == "skew" || name == "short" ? 0 : 2;
@@ -316,6 +344,10 @@ int main(int argc, char** argv) {
     return f::trace(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])));
   if (argc > 1 && std::string_view(argv[1]) == "--short") {
     f::print_short(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 700), argc > 2 ? std::atoi(argv[2]) : 8);
+    return 0;
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "--first") {
+    f::print_first(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 700), argc > 2 ? std::atoi(argv[2]) : 8);
     return 0;
   }
   if (argc > 1 && std::string_view(argv[1]) == "--batches") {

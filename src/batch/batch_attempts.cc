@@ -221,7 +221,7 @@ void Batch::act(const scheduler::CloseAttempt& closed) {
   eta_.ended(facts.task, static_cast<Nanos>(took / stretch * 1e9));
   if (!options_.learn) return;
   const std::string model = attempt->gpus.empty() ? "" : gpu(attempt->gpus.front()).model;
-  options_.learn(task, facts, model, stretch, closed.alone.whole);
+  options_.learn(task, facts, model, stretch, closed);
 }
 
 void Batch::act(const scheduler::RequeueTask& requeue) {

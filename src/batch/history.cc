@@ -30,10 +30,18 @@ constexpr double kLongestSeconds = 1e9;
 
 double weight(std::int64_t count) { return std::max(1.0 / static_cast<double>(count), kNewest); }
 
+void move(std::optional<double>& mean, double seen, double by) { mean = mean ? *mean + by * (seen - *mean) : seen; }
+
 template <class T>
 void blend(std::optional<T>& mean, const std::optional<T>& seen, std::int64_t count) {
-  if (!seen) return;
-  mean = mean ? static_cast<T>(*mean + weight(count) * (*seen - *mean)) : *seen;
+  if (seen) move(mean, *seen, weight(count));
+}
+
+// A share of a task's time, which is longer beside others: there it can only be too small. Else each batch would find
+// tasks smaller than the one before, and start more of them.
+void blend_share(std::optional<double>& mean, const std::optional<double>& seen, bool alone) {
+  constexpr double kAlone = 0.3;
+  if (seen && (alone || !mean || *seen > *mean)) move(mean, *seen, alone ? kAlone : kNewest);
 }
 
 std::string kept_command(const std::string& command) { return hide_secrets(command).substr(0, kLongestCommand); }
@@ -178,8 +186,10 @@ void History::apply(const Observation& seen, std::int64_t now_seconds) {
   update(history.duration, seen.duration);
   const std::int64_t count = history.duration.count;
   if (seen.peak_gpu_bytes) history.peak_gpu_bytes = std::max(history.peak_gpu_bytes.value_or(0), *seen.peak_gpu_bytes);
-  blend(history.gpu_util_ratio, seen.gpu_util_ratio, count);
-  blend(history.cores, seen.cores, count);
+  const Shares& alone = seen.of_group_alone;
+  blend_share(history.gpu_util_ratio, alone.gpu_util_ratio ? alone.gpu_util_ratio : seen.gpu_util_ratio,
+              seen.alone || alone.gpu_util_ratio);
+  blend_share(history.cores, alone.cores ? alone.cores : seen.cores, seen.alone || alone.cores);
   blend(history.seconds_per_step, seen.seconds_per_step, count);
   blend(history.startup_seconds, seen.startup ? std::optional(seconds(*seen.startup)) : std::nullopt, count);
   history.last_seen_seconds = now_seconds;

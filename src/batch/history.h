@@ -31,6 +31,11 @@ struct Expectation {
 };
 [[nodiscard]] std::optional<Expectation> expectation(const DurationStat& stat);
 
+// Of a task's time, on the average of its life.
+struct Shares {
+  std::optional<double> gpu_util_ratio, cores;
+};
+
 // What one finished task showed, of itself alone (without those beside it). What is absent was not seen.
 struct Observation {
   std::string command;    // TaskSpec::command_template
@@ -41,6 +46,7 @@ struct Observation {
   std::optional<std::int64_t> peak_gpu_bytes;
   std::optional<double> gpu_util_ratio, cores, seconds_per_step;
   std::optional<Nanos> startup;
+  Shares of_group_alone = {};  // by the tasks of its command that were alone in the same batch
 };
 
 // All tasks of a command on a GPU model.

@@ -81,7 +81,7 @@ std::vector<GroupHistory> group_histories(const History& history, std::span<cons
 }
 
 std::optional<Observation> observation_of(const TaskSpec& task, const Attempt& attempt, const std::string& gpu_model,
-                                          double stretch, bool alone) {
+                                          double stretch, bool alone, Shares of_group_alone) {
   if (attempt.outcome != AttemptOutcome::kSucceeded || !attempt.end || *attempt.end <= attempt.start || !(stretch >= 1))
     return std::nullopt;
   Observation seen;
@@ -91,6 +91,7 @@ std::optional<Observation> observation_of(const TaskSpec& task, const Attempt& a
   const double took = static_cast<double>(*attempt.end - attempt.start);
   seen.duration = static_cast<Nanos>(took / stretch);
   seen.alone = alone;
+  seen.of_group_alone = of_group_alone;
   seen.peak_gpu_bytes = attempt.peak_gpu_bytes;
   constexpr double kCompany = 1.05;  // how it behaves alone is only believed from those that were (almost) alone
   if (stretch > kCompany) return seen;

@@ -26,9 +26,9 @@ namespace headroom::batch {
                                                                    const std::vector<std::string>& gpu_models);
 
 // Of a task that succeeded. `stretch`: how many times longer than alone it took because of those beside it;
-// `alone`: nothing was beside it.
+// `alone`: nothing was beside it; `of_group_alone`: what was seen of others of its group.
 [[nodiscard]] std::optional<Observation> observation_of(const TaskSpec& task, const Attempt& attempt,
                                                         const std::string& gpu_model, double stretch = 1,
-                                                        bool alone = false);
+                                                        bool alone = false, Shares of_group_alone = {});
 
 }  // namespace headroom::batch

@@ -32,6 +32,22 @@ Observation seen(const std::string& task, double duration_seconds) {
           1.0,         {},      kSecond};
 }
 
+// Beside others a task's time is longer, and its share of a core smaller: that is no sign that it needs less.
+TEST(History, SharesOfTasksBesideOthersRaiseWhatIsKnownAndDoNotLowerIt) {
+  History history;
+  const auto cores = [&](double seen_cores, bool alone, Shares of_group = {}) {
+    Observation one = seen("a", 2);
+    one.alone = alone, one.cores = seen_cores, one.of_group_alone = of_group;
+    history.add(one, 1);
+    return history.find("train {s}", "A6000")->cores.value();
+  };
+  EXPECT_NEAR(cores(0.4, true), 0.4, 1e-9);
+  EXPECT_NEAR(cores(0.1, false), 0.4, 1e-9);
+  EXPECT_NEAR(cores(0.6, false), 0.42, 1e-9);
+  EXPECT_NEAR(cores(0.32, true), 0.39, 1e-9);
+  EXPECT_NEAR(cores(0.1, false, {.cores = 0.29}), 0.36, 1e-9) << "what others of its group used alone";
+}
+
 TEST(DurationStat, MeanAndVarianceOfTheLogarithm) {
   DurationStat stat;
   update(stat, 1 * kSecond);

@@ -45,9 +45,11 @@ struct BatchOptions {
   std::function<void(const TaskSpec&, TaskState)> on_task_end;
   // Whether tasks may be added though all have ended: then the batch goes on. May be empty: no.
   std::function<bool()> more_may_come;
-  // For the history across batches: a success, and how many times longer than alone it took because of those beside it;
-  // `alone`: nothing was beside it. The second: how long the same task took alone in an earlier batch.
-  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch, bool alone)> learn;
+  // For the history across batches: a success, and how many times longer than alone it took because of those beside it,
+  // and what the planner knew of it at its end. The second: how long the same task took alone in an earlier batch.
+  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch,
+                     const scheduler::CloseAttempt&)>
+      learn;
   std::function<std::optional<Nanos>(const TaskSpec&, const std::string& gpu_model)> took_alone;
 };
 

@@ -170,8 +170,10 @@ BatchOptions options_of(Prepared& batch, const Request& request, const Say& say)
       std::none_of(batch.set.patterns.begin(), batch.set.patterns.end(),
                    [](const output::LogPattern& pattern) { return pattern.kind == output::LogPattern::Kind::kStep; });
   options.learn = [&batch, only_kept = options.steps_only_kept](const TaskSpec& task, const Attempt& attempt,
-                                                                const std::string& model, double stretch, bool alone) {
-    auto seen = observation_of(task, attempt, model, stretch, alone);
+                                                                const std::string& model, double stretch,
+                                                                const scheduler::CloseAttempt& closed) {
+    auto seen =
+        observation_of(task, attempt, model, stretch, closed.alone.whole, {closed.group_load, closed.group_cores});
     if (!seen) return;
     if (only_kept) seen->seconds_per_step.reset();
     batch.history.add(*seen, realtime_now() / kSecond);

@@ -89,9 +89,8 @@ BatchSummary::Packing two_by_two(std::optional<Nanos> before) {
   world.options.planner.pack = scheduler::PackMode::kFixed;
   world.options.planner.per_gpu = 2;
   world.options.took_alone = [before](const TaskSpec&, const std::string&) { return before; };
-  world.options.learn = [](const TaskSpec&, const Attempt&, const std::string&, double, bool alone) {
-    EXPECT_FALSE(alone);
-  };
+  world.options.learn = [](const TaskSpec&, const Attempt&, const std::string&, double,
+                           const scheduler::CloseAttempt& closed) { EXPECT_FALSE(closed.alone.whole); };
   for (int i = 0; i < 4; ++i) world.with(task("t" + std::to_string(i)));
   world.begin();
   for (AttemptId id = 1; id <= 3; id += 2) world.pass(10 * kSecond).exit(id).exit(id + 1);
@@ -112,9 +111,8 @@ TEST(Statistics, EarlierBatchesSpeakOfTasksThatWereAloneInThem) {
 TEST(Statistics, ATaskThatHadItsGpuToItselfIsLearnedAsAlone) {
   World world;
   int alone_runs = 0;
-  world.options.learn = [&](const TaskSpec&, const Attempt&, const std::string&, double, bool alone) {
-    alone_runs += alone ? 1 : 0;
-  };
+  world.options.learn = [&](const TaskSpec&, const Attempt&, const std::string&, double,
+                            const scheduler::CloseAttempt& closed) { alone_runs += closed.alone.whole ? 1 : 0; };
   world.with(task("a")).with(task("b")).begin();
   for (AttemptId id = 1; id <= 2; ++id) world.pass(10 * kSecond).exit(id);
   EXPECT_TRUE(world.batch->done());

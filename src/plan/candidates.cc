@@ -164,6 +164,7 @@ class Maker {
     if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
     made.effort = fix.effort;
     made.asked = asked;
+    if (finding && !finding->cause) made.look = step_of_observation(fix.cause, e_.meta);
     made.surely = finding ? probability_of(finding->confidence) : kLow;
     made.probability = made.surely * part_of_set;
     if (finding) {

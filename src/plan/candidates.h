@@ -26,6 +26,7 @@ struct Candidate {
   Effort effort = Effort::kArgument;
   bool asked = false;                      // somebody wants to know about it
   std::optional<MeasuredChange> measured;  // by a probe
+  std::string look;                        // of one cause of a set: what shows whether it is that
   std::string flipped;                     // the observation that would show it to be for the wrong cause
 };
 

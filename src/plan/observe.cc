@@ -29,9 +29,8 @@ std::string_view what_leaves(const RecordingMeta& meta) {
   return "times of steps alone leave";
 }
 
-// Each look once, behind the causes that it tells from the others: the first three.
+// Each look once, behind the causes that it tells from the others.
 std::string looks_at(const std::vector<Cause>& causes, const RecordingMeta& meta) {
-  constexpr std::size_t kMost = 3;
   std::vector<std::pair<std::string, std::vector<std::string_view>>> looks;
   for (const Cause cause : causes) {
     const std::string step = step_of_observation(cause, meta);
@@ -40,7 +39,6 @@ std::string looks_at(const std::vector<Cause>& causes, const RecordingMeta& meta
     known->second.push_back(info(cause).words);
   }
   if (looks.size() == 1) return looks.front().first;
-  if (looks.size() > kMost) looks.resize(kMost);
   std::vector<std::string> parts;
   for (const auto& [step, told] : looks) parts.push_back(fmt::format("{}: {}", fmt::join(told, " or "), step));
   return join(parts, "; ");

@@ -413,6 +413,27 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   EXPECT_THAT(code->gain.words(), ::testing::EndsWith("; what send (t.py) costs other callers is not counted"));
 }
 
+// Of a set of many causes those that one look tells stand together, and each of them has its look.
+TEST(Plan, ChangesForASetStandByTheLookThatChoosesAmongThem) {
+  Explanation e = sleeping_in(0.5);
+  e.findings[0].candidates = {Cause::kInputTooFewWorkers, Cause::kLoggingUpload,      Cause::kSlowStorage,
+                              Cause::kGilContention,      Cause::kInputInMainProcess, Cause::kPageableCopies};
+  const Plan p = plan(e);
+  const Option* observe = option(p, "observe");
+  ASSERT_NE(observe, nullptr);
+  std::vector<std::string> looks;  // as they follow each other, each run of the same once
+  std::size_t changes = 0;
+  for (const Option& one : p.options) {
+    if (!one.cause || one.candidates.empty()) continue;
+    ++changes;
+    const std::string look = step_of_observation(*one.cause, e.meta);
+    EXPECT_THAT(observe->apply, ::testing::HasSubstr(look)) << one.id;
+    if (looks.empty() || looks.back() != look) looks.push_back(look);
+  }
+  EXPECT_EQ(std::set<std::string>(looks.begin(), looks.end()).size(), looks.size()) << ::testing::PrintToString(looks);
+  EXPECT_LT(looks.size(), changes) << "else this shows nothing";
+}
+
 TEST(Plan, WhatAGainTakesBeyondItsClaimsIsNotOnlyOfTheLoop) {
   StepModel model{.seconds = 62, .least = 6, .kernels = 6};
   model.parts = {{0b01, 18, false, true}, {0b10, 19, false, true}, {0b100, 17, true, false}};

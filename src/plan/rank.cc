@@ -7,6 +7,9 @@
 #include <array>
 #include <initializer_list>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -88,6 +91,19 @@ double score(const Candidate& one) {
          kEffort[static_cast<std::size_t>(one.effort)];
 }
 
+// The best of the changes that one look chooses: those for the causes of a set that the same look tells. Whether it
+// promises something, and its score.
+using Looks = std::map<std::pair<std::optional<std::size_t>, std::string>, std::pair<bool, double>>;
+Looks best_by_look(const std::vector<Candidate>& candidates) {
+  Looks looks;
+  for (const Candidate& one : candidates) {
+    const std::pair mine(one.option.promises, score(one));
+    const auto [look, fresh] = looks.try_emplace({one.option.finding, one.look}, mine);
+    if (!fresh) look->second = std::max(look->second, mine);
+  }
+  return looks;
+}
+
 // The most: all changes, simulated. The least: of what each one saves of what those before it leave, what is promised.
 Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen) {
   std::vector<Change> changes;
@@ -140,11 +156,13 @@ void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
 
 void rank(std::vector<Candidate>& candidates) {
   const std::map<std::size_t, Group> groups = groups_of(candidates);
+  const Looks looks = best_by_look(candidates);
   const auto place = [&](const Candidate& one) {
     const bool of_one = one.option.finding && !is_observation(one);
     const Group group = of_one ? groups.at(*one.option.finding) : Group{.worth = worth(one)};
-    return std::tuple(!one.asked, is_observation(one), -group.worth, -group.cost, one.option.finding,
-                      !one.option.promises, -score(one));
+    const auto [promises, best] = looks.at({one.option.finding, one.look});
+    return std::tuple(!one.asked, is_observation(one), -group.worth, -group.cost, one.option.finding, !promises, -best,
+                      std::string_view(one.look), !one.option.promises, -score(one));
   };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& x, const Candidate& y) { return place(x) < place(y); });

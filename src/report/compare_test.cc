@@ -144,6 +144,19 @@ TEST(CompareText, NoDifferenceIsSaidAsSuch) {
   EXPECT_THAT(to_text(c, {}), HasSubstr("B is slower by 50 %"));
 }
 
+TEST(CompareText, StepsThatMayHoldMoreAreNoAnswer) {
+  Comparison c = measured();
+  c.ratio = {1.27, 1.08, 1.48};
+  c.reasons = {{CompareReason::kDifferentWork, "the steps of B may hold 4 times the samples", false}};
+  const std::string text = to_text(c, {.width = 200});
+  EXPECT_THAT(text,
+              HasSubstr("A step of B takes 1.270 of the time of one of A (95 % interval 1.080 to 1.480): whether B is "
+                        "faster at equal work is not known."));
+  EXPECT_THAT(text, Not(HasSubstr("slower")));
+  c.unit = "sample";
+  EXPECT_THAT(to_text(c, {}), HasSubstr("B is slower by 27 %"));
+}
+
 TEST(CompareText, FitsEveryWidth) {
   for (const std::size_t width : {40U, 60U, 80U, 120U})
     for (const Comparison& c : {measured(), refused()}) {

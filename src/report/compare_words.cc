@@ -64,6 +64,13 @@ std::string answer_words(const Comparison& c) {
   const Ratio& ratio = *c.ratio;
   const auto percent = [](double by) { return human_percent(std::abs(by)); };
   const std::string interval = fmt::format("95 % interval {:.3f} to {:.3f}", ratio.low, ratio.high);
+  const bool unequal = c.unit == "step" && std::any_of(c.reasons.begin(), c.reasons.end(), [](const auto& one) {
+                         return one.reason == CompareReason::kDifferentWork;
+                       });
+  if (unequal)
+    return fmt::format(
+        "A step of B takes {:.3f} of the time of one of A ({}): whether B is faster at equal work is not known.",
+        ratio.value, interval);
   if (!c.differs())
     return fmt::format("No difference can be told: B takes {:.3f} of A's time per {} ({}).", ratio.value, c.unit,
                        interval);

@@ -105,6 +105,8 @@ struct CloseAttempt {
   TaskIndex task = 0;
   AttemptOutcome outcome = AttemptOutcome::kSucceeded;
   AloneTime alone;
+  // Of its group on that GPU model, on the average of a life, by those that were seen alone in this batch.
+  std::optional<double> group_load, group_cores;
 };
 struct QuarantineGpu {
   GpuIndex gpu = 0;

@@ -68,7 +68,15 @@ Need Fit::need_of(TaskIndex task, GpuIndex index) const {
 }
 
 bool Fit::host_fits(TaskIndex task, bool extra) const {
-  return machine_.host_fits(graph_.profile(task).resources.cpus, host_bytes(task), extra);
+  const TaskProfile& of = graph_.profile(task);
+  std::optional<double> joins;
+  if (extra) {
+    joins = of.resources.cpus;
+    for (const Gpu& gpu : machine_.gpus())
+      if (!of.resources.cpus)
+        joins = std::max(joins.value_or(0), learned_.stats(of.group, gpu.facts.model).most_cores());
+  }
+  return machine_.host_fits(of.resources.cpus, host_bytes(task), joins);
 }
 
 bool Fit::memory_fits(const Gpu& gpu, const Need& need) const {
@@ -84,7 +92,7 @@ bool Fit::probe_runs(GroupIndex of) const {
     const bool young = attempt.in_startup || attempt.memory.peak_bytes == 0 || machine_.now() - attempt.start < kYoung;
     const GroupIndex group = attempt.profile.group;
     if (!attempt.memory.probe || !young || attempt.gpus.empty() || (group != of && !attempt.had_company)) return false;
-    return !machine_.stats(attempt).memory_known();
+    return !machine_.stats(attempt).memory_known() && !machine_.stats(attempt).beginning_known();
   });
 }
 

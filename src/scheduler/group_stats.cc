@@ -20,6 +20,7 @@ constexpr int kUsualAfter = 3;
 constexpr std::int64_t kFewTasks = 10;  // an earlier batch counts for at least so many
 constexpr int kBoostedFor = 3;
 constexpr double kBelieved = 0.6;      // of the group's usual length, after which a task has shown its peak
+constexpr double kMayGrow = 3;         // times what a task has that has not stopped growing
 constexpr double kShownMargin = 1.03;  // on what it has shown
 
 double weight(double per_reading, double seconds) {
@@ -80,14 +81,22 @@ void GroupStats::finished(double seconds, std::optional<std::int64_t> peak_bytes
     ++unseen_;
 }
 
-void GroupStats::used_cpu(double cpu_seconds, double seconds, double startup_seconds) {
+void GroupStats::used_cpu(double cpu_seconds, double seconds, double startup_seconds, bool alone) {
   constexpr double kShortest = 0.1;  // seconds: as exact as start-up is seen
+  learn(whole_cores_, whole_cores_n_, cpu_seconds / std::max(kShortest, seconds),
+        {.seconds = kReadingSeconds, .alone = alone}, Trust::kHigher);
   if (!cores_) cores_ = cpu_seconds / std::max(kShortest, seconds);
-  startup_cores_ =
-      std::min(1.0, std::max(startup_cores_.value_or(0), cpu_seconds / std::max(kShortest, startup_seconds)));
+  // Of one whose first kernel nobody saw all of its life may have been start-up.
+  const double until = startup_seconds > 0 ? startup_seconds : seconds;
+  startup_cores_ = std::min(1.0, std::max(startup_cores_.value_or(0), cpu_seconds / std::max(kShortest, until)));
 }
 
 void GroupStats::plateau(std::int64_t bytes) { peak_ = std::max(peak_, bytes); }
+
+void GroupStats::grows(std::int64_t bytes, double worked_seconds) {
+  growing_bytes_ = std::max(growing_bytes_, bytes);
+  growing_seconds_ = std::max(growing_seconds_, worked_seconds);
+}
 
 void GroupStats::ran_out(std::optional<std::int64_t> peak_bytes) {
   if (peak_bytes) peak_ = std::max(peak_, *peak_bytes);
@@ -136,6 +145,11 @@ GroupStats::Alone GroupStats::all_alone() const {
 
 double GroupStats::cores() const { return cores_.value_or(1.0); }
 
+std::optional<double> GroupStats::brief_cores() const {
+  constexpr double kBrief = 3;  // seconds: six looks, of which two fall into the start-up or the end
+  return duration_ && *duration_ < kBrief ? whole_cores_ : std::nullopt;
+}
+
 double GroupStats::startup_cores() const {
   constexpr double kEnoughSeconds = 1;
   if (startup_measured_seconds_ < kEnoughSeconds) return startup_cores_.value_or(1);
@@ -148,7 +162,11 @@ std::optional<double> GroupStats::startup_seconds() const {
 }
 
 std::int64_t GroupStats::expected_bytes(std::int64_t total_bytes) const {
-  if (peak_ == 0) return scaled(total_bytes, kProbeMemory * boost_);
+  if (peak_ == 0) {
+    // The longer it was seen to take little, the less is kept for a sudden growth.
+    const double unknown = kProbeMemory * std::min(1.0, kBeginning / std::max(kBeginning, growing_seconds_));
+    return std::max(scaled(total_bytes, unknown * boost_), scaled(growing_bytes_, kMayGrow * boost_));
+  }
   const double n = static_cast<double>(std::max<std::int64_t>(1, finished_));
   return scaled(peak_, (1.0 + std::max(kMarginLeast, kMarginFirst / std::sqrt(n))) * boost_);
 }
@@ -163,7 +181,7 @@ void GroupStats::recall_speed(std::optional<double> util, std::optional<double> 
                               std::optional<double> startup_seconds, std::optional<double> duration_seconds,
                               std::optional<double> seconds_per_step) {
   util_ = util;
-  cores_ = cores;
+  cores_ = whole_cores_ = cores;
   duration_ = recalled_duration_ = duration_seconds;
   recalled_ = util || seconds_per_step;
   seconds_per_step_ = seconds_per_step;
@@ -176,8 +194,10 @@ void GroupStats::recall_speed(std::optional<double> util, std::optional<double> 
 
 std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, std::int64_t total_bytes, Nanos now) {
   if (task.declared) return std::max(task.reserved_bytes, task.peak_bytes);
-  if (!group.memory_known()) return std::max({task.reserved_bytes, scaled(task.peak_bytes, 1.5)});
   const std::int64_t expected = group.expected_bytes(total_bytes);
+  if (!group.memory_known())
+    return std::max(
+        {group.beginning_known() && !task.victim ? 0 : task.reserved_bytes, expected, scaled(task.peak_bytes, 1.5)});
   if (task.victim) return std::max({task.reserved_bytes, expected, task.peak_bytes});
   const auto usual = group.usual_seconds();
   const bool shown = usual && task.now_bytes > 0 && seconds(now - task.start) > kBelieved * *usual;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -9,6 +10,7 @@
 namespace headroom::scheduler {
 
 inline constexpr double kProbeMemory = 0.25;    // of a GPU: an unknown task counts for at least so much
+inline constexpr double kBeginning = 6;         // seconds of work that tell what a task begins with
 inline constexpr double kTenantReserve = 0.25;  // of a GPU, where another user computed lately
 inline constexpr int kEnoughAlone = 2;          // tasks alone from start to end, before others may join …
 inline constexpr int kSpeakForOthers = 4;       // … and before their mean tells what others take alone
@@ -42,15 +44,31 @@ class GroupStats {
   void failed_alone() { ++failed_alone_; }  // tells nothing of the speed, but who only fails keeps nobody waiting
   // A finished task's length, had it been alone.
   void measured(double alone_seconds) { ++measured_, measured_seconds_ += alone_seconds; }
-  // What a whole task used, which counts until readings tell more.
-  void used_cpu(double cpu_seconds, double seconds, double startup_seconds);
-  void plateau(std::int64_t bytes);  // a first task stopped growing here
+  // What a whole task used, which counts until readings tell more, and where tasks are over before they do.
+  void used_cpu(double cpu_seconds, double seconds, double startup_seconds, bool alone);
+  void plateau(std::int64_t bytes);                       // a first task stopped growing here
+  void grows(std::int64_t bytes, double worked_seconds);  // … or has so much, after so long, and may take more
   void ran_out(std::optional<std::int64_t> peak_bytes);
 
-  [[nodiscard]] double load() const;           // utilisation over a task's whole life; kUnknownLoad until seen
-  [[nodiscard]] double util() const;           // while stepping
+  [[nodiscard]] double load() const;  // utilisation over a task's whole life; kUnknownLoad until seen
+  [[nodiscard]] double util() const;  // while stepping
+  // The same on the average of a life, where tasks were seen alone in this batch.
+  [[nodiscard]] std::optional<double> load_seen_alone() const {
+    return util_n_ > 0 ? std::optional(load()) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<double> cores_seen_alone() const {
+    return whole_cores_n_ > 0 ? whole_cores_ : cores_n_ > 0 ? cores_ : std::nullopt;
+  }
   [[nodiscard]] double cores() const;          // 1 until seen
   [[nodiscard]] double startup_cores() const;  // until the first kernel; 1 until known, and at most
+  // Of tasks that are over after a few looks: on the average of their lives, whatever a look finds them at.
+  [[nodiscard]] std::optional<double> brief_cores() const;
+  [[nodiscard]] double cores_of(bool in_startup) const {
+    return brief_cores().value_or(in_startup ? startup_cores() : cores());
+  }
+  [[nodiscard]] double most_cores() const {
+    return brief_cores().value_or(std::max(startup_cores(), cores_.value_or(0)));
+  }
   [[nodiscard]] std::optional<double> seconds_per_step() const { return seconds_per_step_; }
   [[nodiscard]] std::optional<double> duration_seconds() const { return duration_; }
   [[nodiscard]] std::optional<double> startup_seconds() const;
@@ -83,6 +101,8 @@ class GroupStats {
 
   [[nodiscard]] bool memory_known() const { return peak_ > 0 || unseen_ >= kUnseenUntilKnown; }
   [[nodiscard]] std::int64_t peak_bytes() const { return peak_; }
+  // One of its tasks was seen at work for long enough to tell what it begins with, whatever it takes later.
+  [[nodiscard]] bool beginning_known() const { return growing_seconds_ >= kBeginning; }
   // What a further task of the group is expected to need at most, on a GPU of `total_bytes`.
   [[nodiscard]] std::int64_t expected_bytes(std::int64_t total_bytes) const;
 
@@ -95,9 +115,13 @@ class GroupStats {
   std::optional<double> util_, cores_, seconds_per_step_, duration_;
   int util_n_ = 0, cores_n_ = 0, step_n_ = 0;
   std::optional<double> startup_cores_;  // at most, by what whole tasks took
+  std::optional<double> whole_cores_;    // on the average of a life
+  int whole_cores_n_ = 0;                // of tasks alone
   double startup_cpu_seconds_ = 0, startup_measured_seconds_ = 0;
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
+  std::int64_t growing_bytes_ = 0;  // the most of tasks that had not stopped growing,
+  double growing_seconds_ = 0;      // after so long
   double usual_seconds_ = 0;
   std::int64_t alone_attempts_ = 0, measured_ = 0, whole_alone_ = 0, failed_alone_ = 0, counted_ = 0, alone_before_ = 0;
   double measured_seconds_ = 0, whole_alone_seconds_ = 0, whole_alone_squares_ = 0, counted_seconds_ = 0,
@@ -117,7 +141,7 @@ struct RunningMemory {
   bool declared = false;            // a person said how much it needs
   bool victim = false;              // it ran out of memory before
   bool probe = false;               // nothing was known of its group at its start
-  Nanos start = 0;
+  Nanos start = 0, works_since = 0;
   std::int64_t grown_bytes = 0;  // when it last grew by 2 %
   Nanos last_growth = 0;
 };

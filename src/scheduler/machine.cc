@@ -86,19 +86,19 @@ double Machine::cores_counted() const {
     if (const auto& declared = attempt.profile.resources.cpus)
       cores += *declared;
     else
-      cores += attempt.in_startup ? known.startup_cores() : known.cores();
+      cores += known.cores_of(attempt.in_startup);
   }
   return cores;
 }
 
-bool Machine::host_fits(std::optional<double> cpus, std::int64_t need_bytes, bool extra) const {
+bool Machine::host_fits(std::optional<double> cpus, std::int64_t need_bytes, std::optional<double> joins) const {
   if (running_.empty()) return true;
   if (cpus) {
     double declared = *cpus;
     for (const auto& [id, attempt] : running_) declared += attempt.profile.resources.cpus.value_or(0);
     if (declared > setup_.host.cores) return false;
   }
-  if (extra && setup_.pack == PackMode::kPack && cores_counted() + cpus.value_or(1.0) > kHostFactor * setup_.host.cores)
+  if (joins && setup_.pack == PackMode::kPack && cores_counted() + *joins > kHostFactor * setup_.host.cores)
     return false;
   std::int64_t counted = need_bytes, coming = need_bytes;
   for (const auto& [id, attempt] : running_) {

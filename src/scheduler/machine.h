@@ -91,9 +91,9 @@ class Machine {
   [[nodiscard]] std::vector<double> loads(const Gpu& gpu) const;
   [[nodiscard]] double cores_counted() const;
   void host_available(std::int64_t bytes) { host_available_ = bytes; }
-  // For one more attempt. `extra`: it would join others on a GPU. The first on a GPU does not ask for cores that
-  // nobody declared: an idle GPU is worse than a busy host.
-  [[nodiscard]] bool host_fits(std::optional<double> cpus, std::int64_t need_bytes, bool extra) const;
+  // For one more attempt. `joins`: the cores of one that would join others on a GPU. The first on a GPU does not ask
+  // for cores that nobody declared: an idle GPU is worse than a busy host.
+  [[nodiscard]] bool host_fits(std::optional<double> cpus, std::int64_t need_bytes, std::optional<double> joins) const;
 
   [[nodiscard]] const GroupStats& stats(const RunningAttempt& attempt) const;
   [[nodiscard]] const std::string& model_of(const RunningAttempt& attempt) const;  // of its GPUs; "" on a slot

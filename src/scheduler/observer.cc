@@ -27,9 +27,12 @@ std::optional<double> measured_work(const AttemptReading& reading, const GroupSt
   return std::nullopt;
 }
 
-// What it needs is not what it gets on a host that is full.
+// What it would use if nobody kept it waiting for a core: on a host that is full it gets less, and takes longer for the
+// same. More than one that waits at once may be as many threads.
 std::optional<double> wanted(const AttemptReading& reading) {
-  return reading.cores_wanted ? reading.cores_wanted : reading.cores;
+  if (!reading.cores || !reading.cores_wanted) return reading.cores;
+  const double waits = *reading.cores_wanted - *reading.cores;
+  return waits < 1 ? std::min(*reading.cores_wanted, *reading.cores / (1 - waits)) : *reading.cores_wanted;
 }
 
 // Beside others what is not measured is not known, only expected.
@@ -164,7 +167,12 @@ void Observer::note_progress(RunningAttempt& attempt, const AttemptReading& read
 
 void Observer::learn_memory(RunningAttempt& attempt, GroupStats& learned, const AttemptReading& reading) const {
   const bool still = note_memory(attempt.memory, *reading.gpu_bytes, machine_.now());
-  if (reading.in_startup) attempt.memory.last_growth = machine_.now();
+  if (reading.in_startup)
+    attempt.memory.last_growth = machine_.now();
+  else if (attempt.memory.works_since == 0)
+    attempt.memory.works_since = machine_.now();
+  else if (!learned.memory_known())
+    learned.grows(attempt.memory.peak_bytes, seconds(machine_.now() - attempt.memory.works_since));
   if (still && !reading.in_startup && !learned.memory_known()) learned.plateau(attempt.memory.peak_bytes);
   // A task that needs more than its group was thought to: the others will, too.
   if (learned.memory_known() && attempt.memory.peak_bytes > learned.peak_bytes() && learned.peak_bytes() > 0)
@@ -235,7 +243,8 @@ void Observer::learn_from_whole(const RunningAttempt& attempt, GroupStats& learn
   const Nanos now = machine_.now();
   if (!attempt.seen && event.startup) learned.see({.seconds = seconds(*event.startup), .in_startup = true});
   if (event.cpu_time)
-    learned.used_cpu(seconds(*event.cpu_time), seconds(now - attempt.start), seconds(event.startup.value_or(0)));
+    learned.used_cpu(seconds(*event.cpu_time), seconds(now - attempt.start), seconds(event.startup.value_or(0)),
+                     !attempt.had_company);
   if ((attempt.seen && learned.util_known()) || !event.gpu_time) return;
   const Nanos until = attempt.seen ? attempt.last_reading : now;
   const double stepping = seconds(until - attempt.start - event.startup.value_or(0));

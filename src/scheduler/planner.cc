@@ -102,8 +102,10 @@ void Planner::State::on(const AttemptEnded& event) {
   const AloneTime alone = machine.alone_time(*found, machine.now());
   const RunningAttempt attempt = machine.leave(event.attempt);
   const Decision decision = decision_on(attempt, event);
-  actions_.emplace_back(CloseAttempt{attempt.id, attempt.task, decision.outcome, alone});
   observer.ended(attempt, event, decision.outcome, alone);
+  const GroupStats& group = machine.stats(attempt);
+  actions_.emplace_back(CloseAttempt{attempt.id, attempt.task, decision.outcome, alone, group.load_seen_alone(),
+                                     group.cores_seen_alone()});
   suspect_gpu(attempt, decision.outcome);
   if (decision.outcome == AttemptOutcome::kDeviceLost && attempt.gpus.size() == 1)
     quarantine(attempt.gpus.front(), event.reason.empty() ? "lost" : event.reason);

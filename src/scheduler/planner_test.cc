@@ -113,6 +113,49 @@ TEST(Packing, AFullHostDoesNotMakeTasksLookSmall) {
   EXPECT_GT(running_after(false), 3u) << "else this shows nothing";
 }
 
+// What others' load keeps from a core needs no more of it: a twentieth of its time on one, and half of it in wait.
+TEST(Packing, WhoWaitsForOthersLoadNeedsNoWholeCore) {
+  Batch batch(2, 2);
+  batch.add(60, task().memory(kGib)).begin();
+  for (int second = 0; second < 10; ++second) {
+    Readings seen;
+    for (const auto& [task, start] : batch.running)
+      seen.attempts.push_back(
+          {.attempt = start.attempt, .gpu_bytes = kGib, .cores = 0.05, .cores_wanted = 0.55, .in_startup = true});
+    batch.wait(kSecond).tell(seen);
+  }
+  EXPECT_THAT(batch.running, SizeIs(8)) << "0.11 cores each, and as many kernels as tasks of which nothing is known";
+}
+
+// Half a second on a core at the start of 1.5: whatever phase a look finds such tasks in, each needs a third of one.
+TEST(Packing, BriefTasksNeedCoresOnTheAverageOfTheirLives) {
+  Batch batch(2, 2);
+  batch.add(60, task().memory(kGib)).begin();
+  EXPECT_THAT(batch.running, SizeIs(3)) << "nothing is known: a core each, and one and a half times as many";
+  for (int i = 0; i < 4; ++i) {
+    AttemptEnded end{.attempt = batch.running.begin()->second.attempt};
+    end.cpu_time = 480 * kMillisecond, end.gpu_time = 50 * kMillisecond;
+    batch.wait(1500 * kMillisecond).tell(end);
+  }
+  EXPECT_THAT(batch.running, SizeIs(8)) << "and as many kernels as tasks beside others of which nothing is known";
+  EXPECT_LE(batch.planner().cores_counted(), 3);
+}
+
+// Memory that grows all along tells nothing of its end; a batch of such tasks is not kept to one at a time by it.
+TEST(Packing, TasksThatGrowSlowlyDoNotWaitForTheEndOfTheFirst) {
+  Batch batch(1);
+  batch.add(30, task()).begin();
+  std::size_t after_half_a_minute = 0;
+  for (int second = 1; second <= 60; ++second) {
+    batch.wait(kSecond).read(kGib + second * kGib / 30, 0.05);
+    if (second < 6) {
+      EXPECT_THAT(batch.running, SizeIs(1));
+    }
+    if (second == 30) after_half_a_minute = batch.running.size();
+  }
+  EXPECT_GE(after_half_a_minute, 8u) << "three times what it has, and 5 % of the GPU";
+}
+
 TEST(Packing, AShortTaskIsNotTakenForStartUpAlone) {
   EXPECT_LE(after_a_short_task({.cpu_time = kMillisecond}).running.size(), 20u) << "of 40: five to ten fill both GPUs";
 }

@@ -89,6 +89,69 @@ inline Family short_tasks() {
           .memory_gb = 48};
 }
 
+// Batches as people begin them on a small host: nothing is known beforehand, processes have to start, and little of
+// what they do needs a core. The last three are those of `./dev bench`.
+inline std::vector<Family> first_batches() {
+  const auto on = [](std::string_view name, Kind kind, double cores) {
+    return Family{.name = name, .kinds = {kind}, .cores = cores, .memory_gb = 48};
+  };
+  const Kind window{
+      .count = 36, .startup = 0.1, .steps = 10, .host = 0.003, .gpu = 0.01, .memory_gb = 0.9, .startup_wait = 0.45};
+  const Kind slept{.count = 150,
+                   .startup = 0.04,
+                   .steps = 60,
+                   .host = 0.001,
+                   .gpu = 0.008,
+                   .memory_gb = 1.5,
+                   .startup_wait = 0.2,
+                   .host_wait = 0.024};
+  const auto with = [](Kind kind, auto change) { return change(kind), kind; };
+  return {
+      on("windows", window, 2),
+      on("252 windows", with(window, [](Kind& k) { k.count = 252; }), 2),
+      on("windows, imports", with(window, [](Kind& k) { k.startup = 0.3, k.startup_wait = 0.3; }), 2),
+      on("half a second",
+         {.count = 48, .startup = 0.06, .steps = 25, .host = 0.0005, .gpu = 0.01, .memory_gb = 0.5, .host_wait = 0.005},
+         2),
+      on("ten seconds",
+         {.count = 60,
+          .startup = 1,
+          .steps = 80,
+          .host = 0.01,
+          .gpu = 0.02,
+          .memory_gb = 3,
+          .startup_wait = 1,
+          .host_wait = 0.07},
+         8),
+      on("half a minute",
+         {.count = 40,
+          .startup = 2,
+          .steps = 250,
+          .host = 0.02,
+          .gpu = 0.02,
+          .memory_gb = 3,
+          .startup_wait = 1,
+          .host_wait = 0.06},
+         8),
+      on("a minute, growing",
+         {.count = 24,
+          .startup = 3,
+          .steps = 500,
+          .host = 0.02,
+          .gpu = 0.02,
+          .memory_gb = 3,
+          .shape = Shape::kGrows,
+          .startup_wait = 1,
+          .host_wait = 0.06},
+         8),
+      on("small kernels", slept, 2),
+      on("medium", with(slept, [](Kind& k) { k.count = 60, k.gpu = 0.02, k.host_wait = 0.009; }), 2),
+      on("memory-bound",
+         with(slept,
+              [](Kind& k) { k.count = 120, k.steps = 50, k.gpu = 0.01, k.host_wait = 0.03, k.memory_gb = 14.5; }),
+         2)};
+}
+
 // Sets whose order matters: a few long tasks among many short ones, of which every GPU gets its share.
 inline Family skewed(int gpus) {
   const Kind shortest{.count = 40 * gpus, .startup = 2, .steps = 36, .host = 0.3, .gpu = 0.2};
@@ -113,9 +176,13 @@ struct RunOptions {
   bool lengths_known = false;
   double length_error_cv = 0;
   Nanos read_every = kSecond;
-  Nanos expect_every = 0;                                 // how often to ask when the batch will end; 0: never
-  double failing = 0;                                     // share of the tasks that fail somewhere on their way
-  double added = 0;                                       // share that is added once a third of the others have ended
+  Nanos expect_every = 0;                  // how often to ask when the batch will end; 0: never
+  double failing = 0;                      // share of the tasks that fail somewhere on their way
+  double added = 0;                        // share that is added once a third of the others have ended
+  std::vector<GroupHistory> history = {};  // of an earlier batch
+  std::function<std::optional<Nanos>(std::size_t)> expected = {};  // how long a task takes alone, by that
+  std::function<void(const AttemptEnded&, const Job&, const CloseAttempt&, Nanos now)> closed = {};  // of the ended
+  bool by_looks = false;  // of kernels only readings tell: what is over before one shows none, and has not begun before
   std::function<void(Nanos, const Planner&)> watch = {};  // after each reading
 };
 
@@ -143,15 +210,16 @@ inline std::vector<GroupHistory> history_of(const Family& family, const std::vec
   std::vector<GroupHistory> all;
   for (std::size_t k = 0; k < family.kinds.size(); ++k) {
     GroupHistory past{.group = static_cast<GroupIndex>(k), .gpu_model = "Simulated"};
-    double startup = 0, length = 0, host = 0, kernel = 0, peak = 0;
+    double startup = 0, length = 0, host = 0, asleep = 0, kernel = 0, peak = 0;
     int steps = 0;
     for (const SimTask& task : tasks) {
       if (task.kind != static_cast<int>(k)) continue;
       ++past.finished, steps += task.steps;
-      startup += task.startup, length += task.alone(), host += task.steps * task.host, kernel += task.gpu_work();
+      startup += task.startup + task.startup_wait, length += task.alone();
+      host += task.steps * task.host, asleep += task.steps * task.host_wait, kernel += task.gpu_work();
       peak = std::max(peak, task.peak_gb);
     }
-    const double n = static_cast<double>(past.finished), stepping = host + kernel;
+    const double n = static_cast<double>(past.finished), stepping = host + asleep + kernel;
     past.peak_gpu_bytes = bytes(peak);
     past.gpu_util_ratio = std::min(1.0, (family.mps ? kOverstatedMps : kOverstated * kSpeed) * kernel / stepping);
     past.cores = family.kinds[k].busy_wait ? 1.0 : host / stepping;
@@ -213,7 +281,7 @@ class PlannedRun {
     setup.host.cores = family_.cores;
     setup.space_sharing = family_.mps;
     setup.decide_every = options_.decide_every;
-    if (options_.lengths_known) setup.history = history_of(family_, tasks_);
+    setup.history = options_.lengths_known ? history_of(family_, tasks_) : options_.history;
     return setup;
   }
   static std::string fmt_uuid(int g) { return "GPU-" + std::to_string(g); }
@@ -238,6 +306,8 @@ class PlannedRun {
       entry.group = family_.one_group ? 0 : task.kind;
       if (options_.lengths_known)
         entry.expected = static_cast<Nanos>(task.alone() * dice.around_one(options_.length_error_cv) * 1e9);
+      else if (options_.expected)
+        entry.expected = options_.expected(planned.size());
       planned.push_back(std::move(entry));
     }
     return planned;
@@ -285,8 +355,27 @@ class PlannedRun {
                                   : fails_[ended.job.task] ? AttemptOutcome::kFailed
                                                            : AttemptOutcome::kSucceeded};
     event.peak_gpu_bytes = bytes(ended.job.peak_gb);
+    if (options_.by_looks) tell_of_whole(ended.job, event);
     last_.erase(ended.job.attempt);
-    do_all(planner_.handle(box_.now(), event));
+    const std::vector<Action> actions = planner_.handle(box_.now(), event);
+    for (const Action& action : actions)
+      if (const auto* closed = std::get_if<CloseAttempt>(&action); closed != nullptr && options_.closed)
+        options_.closed(event, ended.job, *closed, box_.now());
+    do_all(actions);
+  }
+
+  // As a batch knows it: CPU time to the digit, kernels and memory by the looks that met it.
+  void tell_of_whole(const Job& job, AttemptEnded& event) {
+    event.cpu_time = static_cast<Nanos>(job.cpu_time * 1e9);
+    const auto seen = last_.find(job.attempt);
+    if (seen == last_.end()) {
+      event.peak_gpu_bytes.reset();
+      return;
+    }
+    event.peak_gpu_bytes = seen->second.gpu_bytes;
+    if (seen->second.first_kernel == 0) return;
+    event.startup = seen->second.first_kernel - job.start;
+    event.gpu_time = static_cast<Nanos>(seen->second.kernels * 1e9);
   }
 
   Readings readings() {
@@ -300,7 +389,7 @@ class PlannedRun {
   }
 
   AttemptReading reading(const Job& job) {
-    Last& last = last_.try_emplace(job.attempt, Last{job.start, 0, 0}).first->second;
+    Last& last = last_.try_emplace(job.attempt, Last{.at = job.start}).first->second;
     const double dt = seconds(box_.now() - last.at);
     AttemptReading r{.attempt = job.attempt, .gpu_bytes = bytes(job.memory_gb)};
     r.in_startup = job.phase == Job::kStartup;
@@ -311,13 +400,23 @@ class PlannedRun {
       r.cores = blurred((job.cpu_time - last.cpu) / dt);
     }
     if (options_.signals == Signals::kSteps) r.steps = job.done;
-    last = {box_.now(), job.gpu_time, job.cpu_time};
+    if (job.gpu_time > 0 && last.first_kernel == 0) last.first_kernel = box_.now();
+    if (options_.by_looks) {
+      r.in_startup = last.first_kernel == 0;
+      if (dt > 0 && r.cores) r.cores_wanted = std::max(*r.cores, (job.core_wanted - last.wanted) / dt);
+    }
+    last.kernels += r.gpu_util_ratio.value_or(0) * dt;
+    last.gpu_bytes = std::max(last.gpu_bytes, *r.gpu_bytes);
+    last.at = box_.now(), last.gpu = job.gpu_time, last.cpu = job.cpu_time, last.wanted = job.core_wanted;
     return r;
   }
 
   struct Last {
     Nanos at = 0;
-    double gpu = 0, cpu = 0;
+    double gpu = 0, cpu = 0, wanted = 0;
+    Nanos first_kernel = 0;  // of a reading
+    double kernels = 0;      // seconds of them, as readings had it
+    std::int64_t gpu_bytes = 0;
   };
   const Family& family_;
   RunOptions options_;

@@ -31,8 +31,9 @@ struct Kind {
   double memory_gb = 4, memory_cv = 0;
   double large_gb = 0, large_share = 0;  // so many of them need that much instead
   Shape shape = Shape::kRamp;
-  bool heavy_tail = false;  // lengths Pareto-like
-  bool busy_wait = false;   // a core spins while the GPU works
+  bool heavy_tail = false;                 // lengths Pareto-like
+  bool busy_wait = false;                  // a core spins while the GPU works
+  double startup_wait = 0, host_wait = 0;  // asleep, after the start-up and in each step: needs no core
 };
 
 struct Tenant {
@@ -56,6 +57,7 @@ struct Family {
 struct SimTask {
   int kind = 0;
   double startup = 0, host = 0, gpu = 0, drift_gpu = 0;
+  double startup_wait = 0, host_wait = 0;
   int steps = 0;
   double peak_gb = 0, sm_share = 1;
   Shape shape = Shape::kRamp;
@@ -64,7 +66,7 @@ struct SimTask {
   [[nodiscard]] double mean_gpu() const { return drift_gpu > 0 ? 0.5 * (gpu + drift_gpu) : gpu; }
   [[nodiscard]] double gpu_work() const { return steps * mean_gpu() / kSpeed; }
   [[nodiscard]] double cpu_work() const { return startup + steps * host; }
-  [[nodiscard]] double alone() const { return cpu_work() + gpu_work(); }
+  [[nodiscard]] double alone() const { return cpu_work() + gpu_work() + startup_wait + steps * host_wait; }
   [[nodiscard]] double memory_at(double progress) const {
     if (progress <= 0) return std::min(peak_gb, 0.45);
     switch (shape) {
@@ -110,6 +112,8 @@ inline std::vector<SimTask> tasks_of(const Family& family, std::uint64_t seed) {
                    .host = kind.host,
                    .gpu = kind.gpu,
                    .drift_gpu = kind.drift_gpu,
+                   .startup_wait = kind.startup_wait,
+                   .host_wait = kind.host_wait,
                    .steps = std::max(1, static_cast<int>(steps)),
                    .peak_gb = kind.memory_gb * dice.around_one(kind.memory_cv),
                    .sm_share = kind.sm_share,
@@ -143,11 +147,13 @@ struct Job {
   std::size_t gpu = 0, stream = 0;
   Nanos start = 0;
   enum { kStartup, kHost, kGpu } phase = kStartup;
+  bool asleep = false;  // the second part of a start-up, or of a step on the host
   double host_left = 0;
   Nanos kernel_left = 0;  // of the kernel under way, at full speed and alone
   int done = 0;           // steps
   double memory_gb = 0;
   double gpu_time = 0, cpu_time = 0;            // as they are accounted, seconds
+  double core_wanted = 0;                       // seconds on a core, or waiting for one
   double read_gpu_time = 0, read_cpu_time = 0;  // at the last reading
   double peak_gb = 0;
   double work = 0;  // done, as if alone
@@ -240,10 +246,14 @@ class Box {
   }
 
   Nanos next_event() {
-    double busy = 0, least_host = -1;
+    double busy = 0, least_host = -1, least_sleep = 1;
     std::fill(wanted_.begin(), wanted_.end(), Wanted{});
     for (const Job& job : jobs_) {
       const SimTask& task = tasks_[job.task];
+      if (job.phase != Job::kGpu && job.asleep) {
+        least_sleep = std::min(least_sleep, job.host_left);
+        continue;
+      }
       if (job.phase != Job::kGpu) {
         busy += 1.0;
         if (least_host < 0 || job.host_left < least_host) least_host = job.host_left;
@@ -257,6 +267,7 @@ class Box {
     }
     host_speed_ = host_speed(busy);
     Nanos next = (now_ / kSecond + 1) * kSecond;  // noise and memory are looked at once a second
+    next = std::min(next, now_ + std::max<Nanos>(1, static_cast<Nanos>(least_sleep * 1e9)));
     if (least_host >= 0)
       next = std::min(next, now_ + std::max<Nanos>(1, static_cast<Nanos>(least_host / host_speed_ * 1e9)));
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
@@ -277,8 +288,10 @@ class Box {
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       Job& job = jobs_[i];
       const bool on_host = job.phase != Job::kGpu;
-      if (on_host) job.host_left -= dt * host_speed_, job.work += dt * host_speed_;
-      if (on_host || tasks_[job.task].busy_wait) job.cpu_time += dt * std::min(1.0, host_speed_), busy += host_speed_;
+      const double speed = job.asleep ? 1.0 : host_speed_;
+      if (on_host) job.host_left -= dt * speed, job.work += dt * speed;
+      if ((on_host && !job.asleep) || tasks_[job.task].busy_wait)
+        job.cpu_time += dt * std::min(1.0, host_speed_), job.core_wanted += dt, busy += host_speed_;
       if (!on_host) {
         // Time slicing: its own kernels' time. MPS: the time its kernels were resident.
         const contention::Stream& stream = gpus_[job.gpu]->streams[job.stream];
@@ -341,6 +354,13 @@ class Box {
       const std::size_t i = due - gone;
       Job& job = jobs_[i];
       const SimTask& task = tasks_[job.task];
+      const double wait = job.phase == Job::kHost ? task.host_wait : task.startup_wait;
+      if (job.phase != Job::kGpu && !job.asleep && wait > 0) {
+        job.asleep = true;
+        job.host_left = wait * dice_.around_one(0.1);
+        continue;
+      }
+      job.asleep = false;
       if (job.phase == Job::kHost) {
         launch(job);
         continue;
