@@ -11,6 +11,7 @@
 #include "analyze/waits.h"
 #include "base/median.h"
 #include "base/strings.h"
+#include "model/python_tracker.h"
 
 namespace headroom {
 
@@ -93,16 +94,12 @@ std::vector<std::vector<SourceId>> children_of(const Recording& recording) {
   return children;
 }
 
-// What multiprocessing starts beside its workers, to clear away what they leave behind.
 std::set<SourceId> trackers_of(const Recording& recording) {
   std::set<SourceId> trackers;
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const auto& attrs = source_of(recording, id).attrs;
     const auto command = attrs.find("cmdline");
-    if (command == attrs.end()) continue;
-    for (const std::string_view module :
-         {"multiprocessing.resource_tracker import", "multiprocessing.semaphore_tracker import"})
-      if (command->second.find(module) != std::string::npos) trackers.insert(id);
+    if (command != attrs.end() && !python_tracker_in(command->second).empty()) trackers.insert(id);
   }
   return trackers;
 }

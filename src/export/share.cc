@@ -8,6 +8,7 @@
 
 #include "model/events.h"
 #include "model/notes.h"
+#include "model/python_tracker.h"
 #include "model/wait_target.h"
 #include "stacks/frame.h"
 
@@ -81,7 +82,10 @@ Recording to_share(Recording recording) {
   meta.extra.clear();
   for (std::size_t i = 0; i < recording.sources.size(); ++i) {
     Source& source = recording.sources[i];
+    const auto command = source.attrs.find("cmdline");
+    const std::string_view tracker = command == source.attrs.end() ? "" : python_tracker_in(command->second);
     for (const char* name : {"cmdline", "user", "uid", "file"}) source.attrs.erase(name);
+    if (!tracker.empty()) source.attrs["cmdline"] = tracker;  // no worker, for who reads it, too
     if (source.kind == SourceKind::kCgroup) source.key = fmt::format("cgroup {}", i);
   }
   without_names(recording);

@@ -31,6 +31,11 @@ TEST(Share, KeepsNothingThatTellsWhoRanWhat) {
                    "7/1",
                    kNoSource,
                    {{"pid", "7"}, {"cmdline", "private-argv"}, {"user", "private-user"}, {"uid", "4711"}}});
+  sink.add_source(
+      {SourceKind::kProcess,
+       "8/1",
+       kNoSource,
+       {{"pid", "8"}, {"cmdline", "/private/python3 -c from multiprocessing.resource_tracker import main;main(5)"}}});
   sink.add_source({SourceKind::kCgroup, "/private.slice", kNoSource, {}});
   sink.add_source({SourceKind::kMarks, "7/1/7/output:1", kNoSource, {{"file", "private.log"}}});
   sink.add_row(gpu, 1, std::array{Cell{Metric::kPower, 250'000, std::nullopt}});
@@ -47,6 +52,7 @@ TEST(Share, KeepsNothingThatTellsWhoRanWhat) {
   }));
   EXPECT_EQ(text.find("private"), std::string::npos) << text;
   EXPECT_EQ(text.find("4711"), std::string::npos) << text;
+  EXPECT_NE(text.find("resource_tracker"), std::string::npos) << "it tells nothing of who ran what";
   EXPECT_NE(text.find("\"power_watts\":250"), std::string::npos) << text;
   EXPECT_EQ(shared.events[1].attrs, shared.events[3].attrs);
   EXPECT_NE(shared.events[1].attrs, shared.events[2].attrs);
