@@ -304,6 +304,15 @@ TEST(Explain, AnIdleGpuWhoseWorkersAreGoneSaysSo) {
   EXPECT_THAT(idle->advice, HasSubstr("what those workers printed"));
 }
 
+TEST(Explain, AJobThatTellsItsStepsIsNotStartingUp) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 20, 0.5).process(7, 1, 0, 20, 0.1, false);
+  builder.context(7, 0, 0, 20, 0).marks(100, "output", {}, {{1, 0}, {19, 90}});
+  builder.meta().stop_reason = "";
+  EXPECT_THAT(explain(builder.build()).headline,
+              HasSubstr("So far: The job says how far it is, and was seen on no GPU"));
+}
+
 TEST(Explain, AnOrdinalOutsideTheMaskContradictsIt) {
   Recording recording = RecordingBuilder(30)
                             .gpu(0, [](double) { return 0.0; })

@@ -528,9 +528,22 @@ std::string hosts_words(const Analysis& a) {
 
 }  // namespace
 
+namespace {
+
+// A job that tells its epochs or steps has its start behind it, though no kernel of it has come: nothing waits for
+// that.
+std::string works_without_a_gpu(const Analysis& a, const std::optional<Progress>& progress) {
+  if (!a.goes_on || !progress || !a.job.has_contexts || a.ledger.total(Account::kUseful) > 0) return "";
+  if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const ContextUse& use) { return use.ours; })) return "";
+  return fmt::format("The job says how far it is, and was seen on no GPU in {}.", span_words(a));
+}
+
+}  // namespace
+
 std::string headline(const Analysis& a, const std::vector<Finding>& findings, const std::optional<Progress>& progress) {
-  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a, progress) + what_happened(a, findings) +
-         hosts_words(a);
+  const std::string without = works_without_a_gpu(a, progress);
+  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a, progress) +
+         (without.empty() ? what_happened(a, findings) : without) + hosts_words(a);
 }
 
 }  // namespace headroom::diagnose

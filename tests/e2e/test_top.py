@@ -399,9 +399,10 @@ def test_an_alarm_stands_before_the_finding_of_the_window_while_the_work_goes_on
         run.wait()
 
 
-def test_once_the_last_has_ended_the_next_is_followed(tmp_path):
+@pytest.mark.parametrize("verb", [["run", "--no-gpu"], ["batch", "--gpus", "none"]], ids=["run", "batch"])
+def test_once_the_last_has_ended_the_next_is_followed(tmp_path, verb):
     def run(name):
-        headroom(tmp_path, "run", "--no-gpu", "--", "sh", "-c", f"sleep 0.2; : {name}", HEADROOM_NVML="/none")
+        headroom(tmp_path, *verb, "--", "sh", "-c", f"sleep 0.2; : {name}", HEADROOM_NVML="/none")
     run("first")
     first, = (tmp_path / "state" / "headroom").glob("*.hrec")
     with OnTerminal(tmp_path, "last", columns=120) as top, OnTerminal(tmp_path, first.name, columns=120) as named:
