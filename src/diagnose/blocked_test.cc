@@ -35,12 +35,13 @@ TEST(Blocked, CodeThatRanForLessThanHalfOfItsTimeSleptForTheRest) {
   const std::vector<std::string> report{"train (/u/train.py:1)", "report (/u/train.py:9)", "write() (/u/train.py:9)"};
   const Explanation sleeps = between_kernels(0.1, 0, report);
   EXPECT_THAT(sleeps.findings.front().title, HasSubstr("while the training process mostly sleeps or waits itself"));
-  EXPECT_TRUE(sleeps.findings.front().asleep);
+  EXPECT_TRUE(sleeps.findings.front().mostly_waits);
+  EXPECT_FALSE(sleeps.findings.front().asleep) << "it ran for a third: in a worker, too, that needs a core";
   EXPECT_THAT(sleeps.headline, HasSubstr("while the job slept or waited"));
   EXPECT_THAT(sleeps.findings.front().advice, Not(HasSubstr("make that code cheaper")));
   const Explanation runs = between_kernels(0.2, 0, report);
   EXPECT_THAT(runs.findings.front().title, HasSubstr("for code of the training process"));
-  EXPECT_FALSE(runs.findings.front().asleep);
+  EXPECT_FALSE(runs.findings.front().mostly_waits);
 }
 
 TEST(Blocked, WhoWritesToAFullPipeWaitsForItsReader) {
@@ -65,6 +66,14 @@ TEST(Blocked, ALockOnAFileIsAWaitAndNoCode) {
   EXPECT_THAT(e.headline, Not(HasSubstr("for code of the job")));
   EXPECT_THAT(e.findings.front().title, Not(HasSubstr("code of the training process")));
   EXPECT_THAT(e.findings.front().candidates, Not(Contains(Cause::kLaunchBound)));
+}
+
+TEST(Blocked, WhatOnlyWaitsIsNotSaidToHaveRun) {
+  const std::vector<std::string> lock{"train (/u/train.py:1)", "open_shard (/u/train.py:17)",
+                                      "fcntl.flock() (/u/train.py:17)"};
+  const Finding first = between_kernels(0.3, 0, lock).findings.front();
+  ASSERT_GT(first.candidates.size(), 1U) << first.title;
+  EXPECT_THAT(first.speaks_for, Not(Contains(HasSubstr("main thread ran")))) << "it did so beside its kernels";
 }
 
 TEST(Blocked, AWaitForACoreIsNoShareOfATimeThatIsAPartOfTheReadings) {

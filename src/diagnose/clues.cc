@@ -25,7 +25,8 @@ void add_places(const Analysis& a, const HostSummary& s, const Claims& claims, s
   for (const auto& [channel, clue] : kPlaces)
     if (s.waiting_in({channel}) >= often) clues.push_back(clue);
   // Who writes to a pipe waits for nobody but its reader; the looks are of whole readings, of which a part is claimed.
-  if (share_on(a, s.owner_looks, WaitKind::kFullPipe) >= a.limits[Threshold::kMajority] * part_claimed(claims)) {
+  const double full = share_on(a, s.owner_looks, WaitKind::kFullPipe);
+  if (full > 0 && full >= a.limits[Threshold::kMajority] * part_claimed(claims)) {
     std::erase(clues, Clue::kOnPipe);
     clues.push_back(Clue::kOnFullPipe);
   }
@@ -38,7 +39,10 @@ void add_places(const Analysis& a, const HostSummary& s, const Claims& claims, s
 void add_running(const Analysis& a, const HostSummary& s, const Claims& claims, std::vector<Clue>& clues) {
   constexpr double kHardly = 0.25;
   const double part = part_claimed(claims);
-  if (s.owner_cpu >= a.limits[Threshold::kCovers] * part) clues.push_back(Clue::kRan);
+  // Readings are longer than this time: where its stacks only wait in it, it ran in the rest of them.
+  const double waits = share_in(a, claims, stacks::Family::kSleep) + share_in(a, claims, stacks::Family::kLock);
+  if (s.owner_cpu >= a.limits[Threshold::kCovers] * part && waits < a.limits[Threshold::kMajority])
+    clues.push_back(Clue::kRan);
   if (s.owner_cpu + s.owner_delay < kHardly * part) clues.push_back(Clue::kHardlyRan);
   if (s.owner_cpu + s.owner_delay + s.owner_threads < a.limits[Threshold::kMajority] * part)
     clues.push_back(Clue::kSlept);

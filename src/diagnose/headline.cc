@@ -278,7 +278,8 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
     // Whose prompt it is at, and what it sleeps for, is no code that could be cheaper.
     if (open && mostly_so([](const Finding& f) { return f.cause == Cause::kInteractiveHoldingGpu; }))
       return "waited {} for somebody";
-    if (phrase.account == Account::kHostCode && mostly_so([](const Finding& f) { return f.asleep; })) return kAsleep;
+    if (phrase.account == Account::kHostCode && mostly_so([](const Finding& f) { return f.asleep || f.mostly_waits; }))
+      return kAsleep;
     if (phrase.account == Account::kSync && mostly_so([](const Finding& f) {
           return f.cause == Cause::kGilContention && main_account(f.claims) == Account::kSync;
         }))

@@ -273,8 +273,10 @@ std::string pipe_end(const Analysis& a, const Looks& looks) {
 namespace {
 
 // Whoever reads from the pipe is slower than what the job writes.
-void writes_to_a_full_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
-  const std::string reader = pipe_end(a, s.owner_looks);
+void writes_to_a_full_pipe(const Analysis& a, const std::vector<NamedWait>& waits, Finding& finding) {
+  const auto pipe =
+      std::find_if(waits.begin(), waits.end(), [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
+  const std::string reader = pipe == waits.end() ? "" : other_end(a, pipe->targets.front());
   finding.cause = Cause::kLoggingUpload;
   finding.candidates.clear();
   finding.title = fmt::format("The GPU waits while the job writes to a pipe that is full{}",
@@ -320,7 +322,7 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   }
   if (writes >= most && reads + fed < some &&
       std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kLoggingUpload) > 0)
-    writes_to_a_full_pipe(a, s, finding);
+    writes_to_a_full_pipe(a, waits, finding);
   else if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
     decide(waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",
            "read ahead beside the kernels, or copy the data to a local disk", finding);

@@ -431,8 +431,8 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   }
   if (hardly(a, s.owner_cpu + s.owner_delay, finding.claims) || mostly_asleep(a, s, finding.claims))
     follow_the_wait(a, s, in_pauses, finding);
-  finding.asleep =
-      hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims) || mostly_asleep(a, s, finding.claims);
+  finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);
+  finding.mostly_waits = mostly_asleep(a, s, finding.claims);
   exclude_copies(a, finding);
   exclude_storage(s, finding);
   may_want_memory(a, s, finding);

@@ -164,10 +164,12 @@ TEST(Sets, WhatSpeaksForACauseIsSaidAndPutsItBeforeTheOthers) {
   const Finding sends = rest({.wait = WaitChannel::kSocket}).findings.front();
   ASSERT_EQ(sends.speaks_for.size(), sends.candidates.size());
   EXPECT_EQ(sends.candidates.front(), Cause::kLoggingUpload);
-  EXPECT_EQ(sends.speaks_for.front(), "it slept on a connection");
+  EXPECT_EQ(sends.speaks_for.front(), "it was seen asleep on a connection");
   const Finding runs = rest({.cpu = 0.3}).findings.front();
   EXPECT_EQ(runs.candidates.front(), Cause::kHostGraphBuilding);
-  EXPECT_EQ(runs.speaks_for.front(), "its main thread ran; its stacks are in its own code") << runs.evidence.front();
+  EXPECT_EQ(runs.speaks_for.front(),
+            "its main thread ran for as long as most of this time; its stacks are in its own code")
+      << runs.evidence.front();
   EXPECT_LT(place(runs, Cause::kInputInMainProcess), place(runs, Cause::kSyncPoints)) << "no stack waits for kernels";
   const Finding sleeps = rest({.wait = WaitChannel::kSleep}).findings.front();
   EXPECT_LT(place(sleeps, Cause::kBurstyInput), place(sleeps, Cause::kLoggingUpload)) << "a timer sends nothing";

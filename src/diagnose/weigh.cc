@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "base/strings.h"
 #include "diagnose/clues.h"
@@ -122,7 +121,12 @@ Weighed weighed(Cause cause, const std::vector<Clue>& clues) {
 }  // namespace
 
 void weigh(const Analysis& a, Finding& finding) {
-  if (finding.candidates.size() < 2 || !a.job.has_host || finding.claims.empty()) return;
+  const auto is_told = [](Cause cause) {
+    return std::any_of(kExpected.begin(), kExpected.end(), [&](const Expectation& row) { return row.cause == cause; });
+  };
+  if (finding.candidates.size() < 2 || !a.job.has_host || finding.claims.empty() ||
+      std::none_of(finding.candidates.begin(), finding.candidates.end(), is_told))
+    return;
   const std::vector<Clue> clues = clues_in(a, finding.claims);
   if (clues.empty()) return;
   constexpr int kPlace = 1;  // for each place nearer to the front that the rule gave it

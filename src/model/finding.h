@@ -48,9 +48,10 @@ struct Finding {
   std::optional<std::size_t> part_of;   // index of the finding that claims the same time and more
   // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
   std::optional<std::int32_t> code;
-  bool asleep = false;       // its process hardly used a core in this time, and wanted none
-  bool by_threads = false;   // other threads of its process make what the main one waits for in this time
-  bool ended_badly = false;  // processes that it is about did, by their exit codes
+  bool mostly_waits = false;  // its process slept or waited for most of this time, and may have run in the rest
+  bool asleep = false;        // its process hardly used a core in this time, and wanted none
+  bool by_threads = false;    // other threads of its process make what the main one waits for in this time
+  bool ended_badly = false;   // processes that it is about did, by their exit codes
   Confidence confidence = Confidence::kMedium;
   Tiers tiers;                        // the evidence it rests on
   std::vector<std::string> evidence;  // sentences with numbers and times

@@ -82,7 +82,7 @@ constexpr std::array kDetails{
     Detail{3, 1, 0, 1, 3, false},      Detail{3, 1, 0, 1, 2, false}, Detail{2, 1, 0, 1, 2, false},
     Detail{1, 2, 0, 2, 4, false},      Detail{1, 1, 0, 1, 2, false}, Detail{0, 0, 0, 0, 0, false}};
 
-// "slow storage (it slept on a connection)"
+// "slow storage (it was seen asleep on a connection)"
 std::string candidate_words(const Finding& finding, std::size_t i) {
   const std::string_view words = info(finding.candidates[i]).words, evidence = finding.speaks_for_candidate(i);
   return evidence.empty() ? std::string(words) : fmt::format("{} ({})", words, evidence);
