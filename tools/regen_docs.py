@@ -5,8 +5,8 @@
 A block begins with `<!-- output of: headroom … -->` and ends with `<!-- end of output -->`. Its command runs at 80 columns in a
 folder of the page's own that has all of the repository by links: paths are those of the repository, and a file that one
 command of a page writes is there for the next. Recordings and storages of tests/cases are unpacked there. In README.md a block shows the beginning, up to the end of the first
-finding; elsewhere all of it, or what stands in brackets behind the command: `(first 12 lines)`, `(lines 5 to 20)`, then with a
-line `...` where something is left out. A command whose exit code is not 0 says which one it is: `(exit 1)`, `(first 12 lines,
+finding; elsewhere all of it, or what stands in brackets behind the command: `(first 12 lines)`, `(12 lines from "Phases by utilisation")`,
+which is how the first of these lines begins, then with a line `...` where something is left out. A command whose exit code is not 0 says which one it is: `(exit 1)`, `(first 12 lines,
 exit 1)`. --check: exit 1 and the difference where a page does not show what the program says now.
 """
 import argparse
@@ -24,7 +24,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 CASES = ROOT / "tests" / "cases"
-BLOCK = re.compile(r"(<!-- output of: headroom (.+?)(?: \(((?:first \d+ lines|lines \d+ to \d+)?(?:, )?(?:exit \d+)?)\))? -->\n)"
+BLOCK = re.compile(r'(<!-- output of: headroom (.+?)(?: \(((?:first \d+ lines|\d+ lines from "[^"]+")?(?:, )?(?:exit \d+)?)\))? -->\n)'
                    r"(.*?)(<!-- end of output -->\n)", re.S)
 
 
@@ -56,12 +56,14 @@ def part(text, page, said):
     if page == README:
         finding = text.index("\n1. ")
         return text[:text.index("\n\n", finding + 1)].splitlines()
-    numbers = [int(number) for number in re.findall(r"\d+", said.split("exit")[0])]
-    if not numbers:
+    shown = re.match(r'first (\d+) lines|(\d+) lines from "([^"]+)"', said)
+    if not shown:
         return lines
-    first, last = (1, *numbers) if len(numbers) == 1 else numbers
+    # Found by its words: by its number it would be another line as soon as one before it is added.
+    first = next((number for number, line in enumerate(lines, 1) if line.strip().startswith(shown[3])), 0) if shown[3] else 1
+    last = first + int(shown[1] or shown[2]) - 1
     if not 1 <= first <= last <= len(lines):
-        sys.exit(f"{page}: there are no lines {first} to {last} of {len(lines)}")
+        sys.exit(f"{page}: of {len(lines)} lines there are not these: {said}")
     return ["..."] * (first > 1) + lines[first - 1:last] + ["..."] * (last < len(lines))
 
 

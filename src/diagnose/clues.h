@@ -53,7 +53,7 @@ struct ClueInfo {
   std::string_view words;  // a clause about the process on the GPU
 };
 inline constexpr std::array kClues{
-    ClueInfo{Clue::kRan, "its main thread ran for as long as most of this time"},
+    ClueInfo{Clue::kRan, "its main thread used a core"},
     ClueInfo{Clue::kHardlyRan, "its main thread hardly ran"},
     ClueInfo{Clue::kSlept, "it slept or waited for most of this time"},
     ClueInfo{Clue::kWantedCore, "its main thread waited for a core"},

@@ -22,6 +22,7 @@ namespace headroom::batch {
 namespace {
 constexpr std::size_t kMostGroups = 4096;  // beyond it the environment marker has to do
 constexpr char kLeave = 'q';
+constexpr std::array kIgnored{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 // From 3 on. One by one where the kernel is older than 5.9.
 void close_others(int keep, int keep_too) {
@@ -49,7 +50,13 @@ Result<Guardian> Guardian::start(Nanos grace, int lock_fd) {
   void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return tl::unexpected(errno_error("start the guardian"));
   guardian.shared_ = new (memory) Shared{};
+  // What comes before it ignores them waits until then, and is gone.
+  sigset_t ignored, before;
+  ::sigemptyset(&ignored);
+  for (const int number : kIgnored) ::sigaddset(&ignored, number);
+  ::pthread_sigmask(SIG_BLOCK, &ignored, &before);
   const pid_t pid = ::fork();
+  if (pid != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return tl::unexpected(errno_error("start the guardian"));
   if (pid == 0) keep_watch(read_end.get(), lock_fd, *guardian.shared_, grace);
   guardian.pid_ = pid;
@@ -58,7 +65,7 @@ Result<Guardian> Guardian::start(Nanos grace, int lock_fd) {
 
 void Guardian::keep_watch(int pipe_fd, int lock_fd, const Shared& shared, Nanos grace) {
   ::setsid();  // out of reach of the terminal's signals
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(number, SIG_IGN);
+  for (const int number : kIgnored) ::signal(number, SIG_IGN);
   ::prctl(PR_SET_NAME, "headroom-guard");
   const int null = ::open("/dev/null", O_RDWR);  // NOLINT: inherited by nobody
   for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);

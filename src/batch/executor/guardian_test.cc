@@ -114,10 +114,16 @@ struct BatchGuardian : ::testing::Test {
     }
     return -1;
   }
+  // Soon: it has just been started.
   static bool ignored_by(pid_t pid, int number) {
-    const auto status = read_file(fmt::format("/proc/{}/status", pid));
-    const auto mask = std::stoull(status->substr(status->find("SigIgn:") + 7), nullptr, 16);
-    return (mask >> static_cast<unsigned>(number - 1) & 1U) != 0;
+    for (const Nanos until = boottime_now() + kPatience; boottime_now() < until; ::usleep(1000)) {
+      const auto status = read_file(fmt::format("/proc/{}/status", pid));
+      const auto at = status ? status->find("SigIgn:") : std::string::npos;
+      if (at == std::string::npos) return false;  // it is gone
+      const auto mask = std::stoull(status->substr(at + 7), nullptr, 16);
+      if ((mask >> static_cast<unsigned>(number - 1) & 1U) != 0) return true;
+    }
+    return false;
   }
   [[nodiscard]] bool locked() const {
     const Fd other(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
@@ -147,8 +153,9 @@ TEST_F(BatchGuardian, KillsAfterTheGraceTimeAndKeepsTheLockUntilThen) {
 
 TEST_F(BatchGuardian, IgnoresTheSignalsOfATerminalAndOfAShutdown) {
   start(Task::kSleeps);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) EXPECT_TRUE(ignored_by(pids.guardian, number)) << number;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::kill(pids.guardian, number);
+  constexpr std::array kSent{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  for (const int number : kSent) ::kill(pids.guardian, number);  // however soon
+  for (const int number : kSent) EXPECT_TRUE(ignored_by(pids.guardian, number)) << number;
   EXPECT_NE(::getsid(pids.guardian), ::getsid(0));
   EXPECT_EQ(::waitpid(pids.task, nullptr, WNOHANG), -1) << "it is still the child of headroom";
   kill_headroom();
