@@ -321,7 +321,8 @@ TEST(LogPhases, BytesThatCameMeanwhileMakeCopiesTheFirstGuess) {
       {Metric::kPcieRxRate, std::vector<std::int64_t>(track.at.size(), from_unit(Metric::kPcieRxRate, 12e9)), {}});
   const Explanation e = explain(recording);
   EXPECT_EQ(e.findings.front().candidates.front(), Cause::kPageableCopies);
-  EXPECT_THAT(everything(e), HasSubstr("GiB/s came over PCIe meanwhile"));
+  EXPECT_THAT(everything(e), HasSubstr(human_bytes(12'000'000'000) + "/s came over PCIe in the readings of that time"))
+      << "as the log says, however much of that time the GPU was idle";
 }
 
 TEST(LogPhases, GpusOfThreeLevelsAreThreeGroups) {
