@@ -501,22 +501,28 @@ Result<Recording> LogReader::finish() {
     return fail(
         Errc::kInvalidInput, fmt::format("{}:{}", data.name, first_problem_),
         fmt::format("{} of {} rows cannot be read: is the log what its header says?{}", bad, bad + rows(), next));
-  if (rounds_used_ && round_ > 0 && options_.interval == 0 && data.format != LogFormat::kDmon &&
-      data.format != LogFormat::kDcgm &&
-      data.format != LogFormat::kPmon)  // which write once a second unless told otherwise
-    return fail(
-        Errc::kInvalidInput, fmt::format("{}: no column says when a row was taken", data.name),
-        "--log-interval 1s says how far apart the rows are, --start-date when the first was; --columns NAME=timestamp "
-        "names a column of times");
+  if (rounds_used_ && round_ > 0 && options_.interval == 0)
+    return fail(Errc::kInvalidInput, fmt::format("{}: no column says when a row was taken", data.name),
+                fmt::format("--log-interval 1s says how far apart the rows are, --start-date 2025-11-05 when the first "
+                            "was; {}",
+                            with_times(data.format)));
   HR_TRYV(check_utilization());
   data.has_times = !rounds_used_;
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_ &&
       std::any_of(data.gpus.begin(), data.gpus.end(), [](const GpuLog& gpu) { return gpu.at.size() > 1; }))
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
-      return options_.interval > 0
-                 ? fmt::format("rows carry no time: {} s apart, as --log-interval says", seconds(options_.interval))
-                 : std::string("rows carry no time: taken as 1 s apart (--log-interval says otherwise)");
+namespace {
+// How to say, or to write, the times of a log that has none.
+std::string_view with_times(LogFormat format) {
+  if (format == LogFormat::kDmon) return "nvidia-smi dmon -o DT writes times";
+  if (format == LogFormat::kPmon) return "nvidia-smi pmon -o DT writes times";
+  if (format == LogFormat::kDcgm) return "dcgmi dmon writes no times";
+  return "--columns NAME=timestamp names a column of times";
+}
+}  // namespace
+
+      return fmt::format("rows carry no time: {:.9g} s apart, as --log-interval says", seconds(options_.interval));
     });
   if (since_beginning_ && !options_.start_date)
     data.losses.add(LossKind::kNoDate, 1, [] {

@@ -135,7 +135,9 @@ TEST(OtherTools, JsonMayHoldATableByItsColumnsOrARowPerMetric) {
 TEST(OtherTools, InstancesOfAGpuThatIsSplitAreDevices) {
   std::string text = "#Entity   GRACT        SMACT\nID\n";
   for (int s = 0; s < 3; ++s) text += "GPU-I 0     0.900        0.500\nGPU-I 1     0.030        0.010\n";
-  const Recording r = read_log(text);
+  ImportOptions each_second;
+  each_second.interval = kSecond;
+  const Recording r = read_log(text, each_second);
   ASSERT_EQ(r.sources.size(), 2u);
   EXPECT_EQ(device_of(r.sources[1]).name, "MIG instance 1");
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.03, 0.03, 0.03));

@@ -70,7 +70,7 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   Explanation e = crowded(1);
   e.path = "boxes.log";
   e.meta.tiers = "N";
-  const std::string detail = "rows carry no time: taken as 1 s apart (--log-interval says otherwise)";
+  const std::string detail = "rows carry no time: 30 s apart, as --log-interval says";
   e.losses = {make_loss(LossKind::kNoTimestamps, 1, detail)};
   TextOptions options{.width = 160};
   EXPECT_THAT(to_text(e, options), HasSubstr("In the log " + detail));
