@@ -288,6 +288,22 @@ TEST(NvidiaSmi, SingleReasonColumnsBecomeOneMask) {
       "2025/11/05 21:13:01.000, 5 %, Not Active, Active\n"
       "2025/11/05 21:13:02.000, 5 %, [N/A], [N/A]\n");
   EXPECT_THAT(values(r, Metric::kEventReasons), ElementsAre(4.0, 8.0, absent(Absent::kNotSupported)));
+TEST(NvidiaSmi, ACellBesideTheUtilisationIsNoReadingThatIsLost) {
+  const auto worst = [](std::string_view util, std::string_view watts) {
+    const Recording r =
+        read_log(fmt::format("timestamp, utilization.gpu [%], power.draw [W]\n"
+                             "2025/11/05 21:13:00.000, {}, {}\n2025/11/05 21:13:01.000, 7 %, 90 W\n",
+                             util, watts));
+    Severity all = Severity::kInfo;
+    for (const Loss& loss : r.losses) all = std::max(all, loss.severity);
+    return all;
+  };
+  EXPECT_EQ(worst("5 %", "-4 W"), Severity::kNotice);
+  EXPECT_EQ(worst("5 %", "soup"), Severity::kNotice);
+  EXPECT_EQ(worst("130 %", "90 W"), Severity::kDataLoss);
+  EXPECT_EQ(worst("130 %", "-4 W"), Severity::kDataLoss);
+}
+
 }
 
 TEST(NvidiaSmi, TheEnforcedLimitWinsOverTheSetOne) {

@@ -241,6 +241,19 @@ void LogReader::assume_month_first(std::string_view first) {
     return fmt::format("'{}' changes the date of the report and nothing else (--date-order says it)", shorten(first));
   });
 }
+// Where no other column is the utilisation.
+bool LogReader::take_sm_share(std::size_t column, const ColumnFinder& find, LogColumns& columns) {
+  const auto tells_use = [](const LogField& field) {
+    return field.rule.metric == Metric::kGpuUtil || field.rule.metric == Metric::kGraphicsActive ||
+           field.rule.metric == Metric::kSmActive;
+  };
+  const auto& metrics = columns.metrics;
+  const auto rule = find("utilization.gpu [%]");
+  if (!rule || metrics.empty() || std::any_of(metrics.begin(), metrics.end(), tells_use)) return false;
+  columns.metrics.push_back({column, *rule, builder_.slot(rule->metric)});
+  return true;
+}
+
 
 Nanos LogReader::time_of_day(Nanos time) {
   constexpr Nanos kMostDays = 10'000;  // a log that jumps to and fro is not longer than that
@@ -367,7 +380,9 @@ void LogReader::reading(LogField& field, std::string_view text, const LineCursor
   if (field.rule.says_percent && field.rule.of_one)
     for (auto& scale : builder_.data().scales) scale.says_percent = scale.says_percent || scale.slot == field.slot;
   builder_.cell(field.slot, value);
-  if (value.absent == static_cast<std::uint8_t>(Absent::kGarbage)) bad_value(value, text, at);
+  const Metric metric = builder_.data().slots[field.slot];
+  const bool tells_use = metric == Metric::kGpuUtil || metric == Metric::kGraphicsActive;
+  if (value.absent == static_cast<std::uint8_t>(Absent::kGarbage)) bad_value(value, text, at, tells_use);
 }
 
 void LogReader::reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at) {
@@ -382,16 +397,14 @@ void LogReader::reason_bits(LogColumns& columns, const std::vector<std::string_v
   builder_.cell(columns.reasons_slot, mask);
 }
 
-void LogReader::bad_value(const CellValue& value, std::string_view text, const LineCursor& at) {
+void LogReader::bad_value(const CellValue& value, std::string_view text, const LineCursor& at, bool tells_use) {
   const auto place = [&] {
     return fmt::format("first at line {}, column {}: '{}'", at.number(), column_of(text, at.line()), shorten(text));
   };
   if (first_bad_value_.empty()) first_bad_value_ = place();
   auto& losses = builder_.data().losses;
-  if (value.unreadable)
-    losses.add(LossKind::kUnreadableValue, 1, place);
-  else
-    losses.add(LossKind::kValueOutOfRange, 1, place);
+  losses.add(value.unreadable ? LossKind::kUnreadableValue : LossKind::kValueOutOfRange, 1, place, std::nullopt,
+             Severity::kInfo, tells_use ? Severity::kError : Severity::kNotice);
 }
 
 void LogReader::note(Event event) {

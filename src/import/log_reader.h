@@ -107,7 +107,8 @@ class LogReader {
   [[nodiscard]] Nanos round_time(std::size_t gpu);
   void reading(LogField& field, std::string_view text, const LineCursor& at);
   void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
-  void bad_value(const CellValue& value, std::string_view text, const LineCursor& at);
+  // `tells_use`: what the GPU did in that time rests on it; else the row tells that without it.
+  void bad_value(const CellValue& value, std::string_view text, const LineCursor& at, bool tells_use = false);
   void note(Event event);
   void note_lost_gpu(std::string_view text, const LineCursor& at);
   [[nodiscard]] Result<void> check_utilization();
