@@ -437,8 +437,8 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (cast.used.empty())
     return fmt::format("What the GPUs did in {} is unknown: {}.", span_words(a),
                        !cast.unreported.empty() && logged_no_utilisation(a, cast.unreported.front())
-                           ? "the log has no column of utilisation"
-                           : "their utilisation was not reported");
+                           ? "the log has " + no_utilisation_words(a)
+                           : std::string("their utilisation was not reported"));
   if (const auto readings = too_few_readings(a)) return about_readings(a, *readings);
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (unobserved == a.ledger.budget()) return fmt::format("No reading covers these {}.", span_words(a));

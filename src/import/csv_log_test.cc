@@ -50,6 +50,18 @@ TEST(Csv, ColumnsThatTheirHeaderDoesNotTellAreToldByTheirRows) {
   EXPECT_TRUE(values(read_log(load("timestamp,cpu,load,memoryUsed")), Metric::kGpuUtil).empty());
 }
 
+TEST(Csv, AShareOfTheSmsIsTheUtilisationWhereNoOtherColumnIs) {
+  const auto util = [](std::string_view header) {
+    std::string text(header);
+    for (int i = 0; i < 20; ++i) text += fmt::format("\n{},58,14230,74", 1'707'000'000 + i);
+    return values(read_log(text + "\n"), Metric::kGpuUtil);
+  };
+  EXPECT_NEAR(mean(util("t,sm_pct,vram_mb,watts")), 0.58, 1e-9);
+  EXPECT_NEAR(mean(util("t,SM [%],memory.used,watts")), 0.58, 1e-9);
+  EXPECT_NEAR(mean(util("t,sm_pct,vram_mb,utilization.gpu")), 0.74, 1e-9);
+  EXPECT_TRUE(util("t,sm_pct,vram_mb,sm_active").empty()) << "of which it may be another reading";
+}
+
 TEST(Csv, MonitorsWriteInTheirOwnWords) {
   const auto log = [](std::string header, std::string_view cells) {
     header += "\n";
@@ -276,18 +288,6 @@ TEST(NvidiaSmi, ImpossibleValuesAreGarbageAndCounted) {
   EXPECT_EQ(detail(r, "unreadable_value"), "first at line 3, column 26: 'soup'");
 }
 
-TEST(NvidiaSmi, AnOutlierThatCouldBeTrueIsKept) {
-  const auto r = read_log("timestamp, power.draw [W]\n2025/11/05 21:13:00.000, 590.00 W\n");
-  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(590.0));
-}
-
-TEST(NvidiaSmi, SingleReasonColumnsBecomeOneMask) {
-  const auto r = read_log(
-      "timestamp, utilization.gpu [%], clocks_event_reasons.sw_power_cap, clocks_event_reasons.hw_slowdown\n"
-      "2025/11/05 21:13:00.000, 5 %, Active, Not Active\n"
-      "2025/11/05 21:13:01.000, 5 %, Not Active, Active\n"
-      "2025/11/05 21:13:02.000, 5 %, [N/A], [N/A]\n");
-  EXPECT_THAT(values(r, Metric::kEventReasons), ElementsAre(4.0, 8.0, absent(Absent::kNotSupported)));
 TEST(NvidiaSmi, ACellBesideTheUtilisationIsNoReadingThatIsLost) {
   const auto worst = [](std::string_view util, std::string_view watts) {
     const Recording r =
@@ -304,6 +304,18 @@ TEST(NvidiaSmi, ACellBesideTheUtilisationIsNoReadingThatIsLost) {
   EXPECT_EQ(worst("130 %", "-4 W"), Severity::kDataLoss);
 }
 
+TEST(NvidiaSmi, AnOutlierThatCouldBeTrueIsKept) {
+  const auto r = read_log("timestamp, power.draw [W]\n2025/11/05 21:13:00.000, 590.00 W\n");
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(590.0));
+}
+
+TEST(NvidiaSmi, SingleReasonColumnsBecomeOneMask) {
+  const auto r = read_log(
+      "timestamp, utilization.gpu [%], clocks_event_reasons.sw_power_cap, clocks_event_reasons.hw_slowdown\n"
+      "2025/11/05 21:13:00.000, 5 %, Active, Not Active\n"
+      "2025/11/05 21:13:01.000, 5 %, Not Active, Active\n"
+      "2025/11/05 21:13:02.000, 5 %, [N/A], [N/A]\n");
+  EXPECT_THAT(values(r, Metric::kEventReasons), ElementsAre(4.0, 8.0, absent(Absent::kNotSupported)));
 }
 
 TEST(NvidiaSmi, TheEnforcedLimitWinsOverTheSetOne) {

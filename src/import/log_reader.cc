@@ -143,6 +143,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   };
   const bool date_and_time = is_there("date") && is_there("time");
   int clock_rank = 0;
+  std::optional<std::size_t> sm_share;
   std::string not_kept;
   std::int64_t dropped = 0;
   const auto drop = [&](std::string_view name) {
@@ -159,6 +160,10 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
       if (is_called(names[i], "time")) rule->role = ColumnRole::kTime;
     }
     const auto take = [&](std::optional<std::size_t>& place) { place ? drop(names[i]) : void(place = i); };
+    if (!rule && is_sm_share(names[i]) && !sm_share) {
+      sm_share = i;  // as dmon calls the utilisation, beside other readings of a GPU
+      continue;
+    }
     if (!rule) {
       if (!trim(names[i]).empty()) drop(names[i]);
       if (may_be_utilization(names[i]) && unknown_utilization_.empty()) unknown_utilization_ = trim(names[i]);
@@ -223,6 +228,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
       }
     }
   }
+  if (sm_share && !take_sm_share(*sm_share, find, columns)) drop(names[*sm_share]);
   if (columns.timestamp && columns.time) columns.date = columns.time = std::nullopt;
   for (LogField& field : columns.metrics) settle_scale(field.rule, field.slot);
   const bool has_mask = std::any_of(columns.metrics.begin(), columns.metrics.end(),
@@ -248,6 +254,12 @@ bool LogReader::take_sm_share(std::size_t column, const ColumnFinder& find, LogC
            field.rule.metric == Metric::kSmActive;
   };
   const auto& metrics = columns.metrics;
+void LogReader::assume_month_first(std::string_view first) {
+  times_.set_order(DateOrder::kMonthFirst);
+  builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
+    return fmt::format("'{}' changes the date of the report and nothing else (--date-order says it)", shorten(first));
+  });
+}
   const auto rule = find("utilization.gpu [%]");
   if (!rule || metrics.empty() || std::any_of(metrics.begin(), metrics.end(), tells_use)) return false;
   columns.metrics.push_back({column, *rule, builder_.slot(rule->metric)});

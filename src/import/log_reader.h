@@ -101,6 +101,7 @@ class LogReader {
 
  private:
   [[nodiscard]] std::optional<Nanos> instant(const LogColumns& columns, const std::vector<std::string_view>& cells);
+  bool take_sm_share(std::size_t column, const ColumnFinder& find, LogColumns& columns);
   void settle_scale(ColumnRule& rule, std::size_t slot);
   [[nodiscard]] Nanos time_of_day(Nanos time);
   [[nodiscard]] Nanos since_beginning(Nanos length);
