@@ -399,6 +399,19 @@ std::vector<JobGap> find_job_gaps(const Track& track, const Window& window, cons
     if (gap.time.end - gap.time.begin < limits.time(Threshold::kHeldLong) ||
         busy_in / count > std::min(kDesktop, kLess * busy / rows))
       continue;
+std::optional<Nanos> free_at_begin(const Track& track, const Window& window, const Thresholds& limits) {
+  const Column* memory = track.find(Metric::kMemoryUsed);
+  std::optional<Nanos> from, until;
+  for (std::size_t row = 0; memory && row < track.at.size(); ++row) {
+    if (!window.holds(track.at[row]) || !memory->has(row)) continue;
+    const bool taken = to_unit(Metric::kMemoryUsed, memory->values[row]) >= kLeastContext;
+    if (taken) return until && *until - *from >= limits.time(Threshold::kHeldLong) ? until : std::nullopt;
+    if (!from) from = track.at[row];
+    until = track.at[row];
+  }
+  return std::nullopt;
+}
+
     gaps.push_back(gap);
   }
   return gaps;

@@ -60,6 +60,13 @@ struct QuietEnd {
 
 // Time between two uses of a device.
 struct JobGap {
+// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more; the driver takes some.
+inline constexpr double kLeastContext = 32.0 * (1 << 20);
+
+// Until when, from its first reading on, no program had a context there. Nothing where that is less than `held_long`,
+// or lasts to the end, or its memory was not read.
+[[nodiscard]] std::optional<Nanos> free_at_begin(const Track& track, const Window& window, const Thresholds& limits);
+
   Window time;                           // from the last reading of the one to the first of the other
   double before = 0, in = 0, after = 0;  // memory in use: bytes, of these readings and on average in between
 };

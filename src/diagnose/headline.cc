@@ -219,14 +219,16 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   const Nanos useful = total(Account::kUseful), idle = total(Account::kUnexplained);
   const std::string busy = human_percent(share(useful));
   constexpr Nanos kHardly = 20;  // of the time a twentieth
-  Nanos pauses = 0, error = 0, ended = 0, busy_then = 0;
+  Nanos pauses = 0, error = 0, ended = 0, busy_then = 0, before = 0;
   for (const LedgerEntry& entry : a.ledger.entries)
     if (entry.account == Account::kUnexplained && recurs(a, entry.phase)) pauses += entry.ns;
   std::vector<std::size_t> quiet;  // at the end
   for (const std::size_t device : devices) {
     if (a.gpus[device].quiet_end) quiet.push_back(device);
     for (const Slice& slice : a.devices[device].slices)
-      if (at_a_quiet_end(a, device, slice)) {
+      if (slice.account == Account::kUnexplained && before_its_turn(a, device, slice)) {
+        before += slice.end - slice.begin;
+      } else if (at_a_quiet_end(a, device, slice)) {
         if (slice.account == Account::kUnexplained) ended += slice.end - slice.begin;
         if (is_busy(slice.account)) busy_then += slice.end - slice.begin;
       }
@@ -263,6 +265,13 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, span_words(a),
                                  mean_of(uneven(Account::kUseful)), unknown);
   if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
+  if (!a.job.has_contexts && before > 0 && useful > 0 &&
+      static_cast<double>(ended + before) >= a.limits[Threshold::kMajority] * static_cast<double>(idle)) {
+    const Turns turns = turns_of(a);
+    return fmt::format("{} {} {}{} of {}{}{}. {} stood free until {} had been given back.", subject(a, devices), did,
+                       least, busy, all, mean_of(uneven(Account::kUseful)), unknown, gpu_names(a, turns.later),
+                       gpu_names(a, turns.first));
+  }
   const Phrase* largest = nullptr;
   Nanos most = 0;
   // Whether findings that are so have most of that time.
