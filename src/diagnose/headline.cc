@@ -458,7 +458,9 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
                        !finding.claims.empty() && finding.claims.front().account == Account::kUseful;
     if (waits) text += fmt::format(" In {} of it their kernels only waited.", human_percent(a.share(finding.cost())));
   }
-  if (const Nanos waited = length(a.waits_in_kernels.claims); a.material(waited))
+  if (const Nanos waited = length(a.waits_in_kernels.claims); a.material(waited) && a.waits_in_kernels.everywhere)
+    text += fmt::format(" In {} of it kernels hardly worked.", human_percent(a.share(waited)));
+  else if (a.material(waited))
     text += fmt::format(" In {} of it kernels {} another GPU{}.", human_percent(a.share(waited)),
                         may_have_a_job_of_its_own(a) ? "hardly worked beside" : "only waited for",
                         may_have_a_job_of_its_own(a) ? ", and may have waited" : "");

@@ -76,6 +76,29 @@ TEST(LogPhases, KernelsThatWaitForAnotherGpuAreNoBound) {
   EXPECT_THAT(everything(explain(log_of_gpus({rank, rank}, 400))), Not(HasSubstr("only waited for")));
 }
 
+TEST(LogPhases, KernelsThatHardlyWorkOnAllGpusAtOnceAreNoHealthyJob) {
+  const auto waits = [](double t) { return std::fmod(t, 30) < 6; };
+  const auto rank = [&](double t) { return waits(t) ? LogRow{1.0, 0.0, 171, 9e9} : LogRow{0.98, 0.5, 595, 9e9}; };
+  const Explanation e = explain(log_of_gpus({rank, rank, rank, rank}, 600));
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  const Finding* low = find(e, Cause::kStraggler);
+  ASSERT_NE(low, nullptr) << everything(e);
+  EXPECT_EQ(low->title, "Kernels on GPUs 0 to 3 hardly worked in 20 % of the GPU time, on all at the same times");
+  EXPECT_THAT(low->evidence, Contains(HasSubstr("showed a kernel at 171 W and untouched memory; at 595 W where")));
+  EXPECT_THAT(low->evidence, Contains("as a rule 6.0 s at a time, every 30.0 s"));
+  ASSERT_TRUE(low->gain && e.bound);
+  EXPECT_NEAR(low->gain->high, 1.25, 0.03);
+  EXPECT_GE(e.bound->speedup_high, low->gain->high);
+  EXPECT_THAT(e.headline, HasSubstr("In 20 % of it kernels hardly worked."));
+  // Of one GPU of a job on several machines, too; its power alone tells nothing.
+  EXPECT_THAT(everything(explain(log_of_gpus({rank}, 600))), HasSubstr("Kernels on GPU 0 hardly worked in 20 %"));
+  const auto small = [&](double t) { return waits(t) ? LogRow{1.0, {}, 171, 9e9} : LogRow{0.98, {}, 595, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({small, small}, 600))), Not(HasSubstr("hardly worked")));
+  // At times of its own each may do what it likes.
+  const auto other = [&](double t) { return rank(t + 12); };
+  EXPECT_THAT(everything(explain(log_of_gpus({rank, other}, 600))), Not(HasSubstr("on all at the same times")));
+}
+
 TEST(LogPhases, KernelsThatWaitAreFoundByTheirPowerAlone) {
   const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
   const auto late = [&](double t) { return waits(t) ? LogRow{0.0, {}, 64, 9e9} : LogRow{0.97, {}, 250, 9e9}; };

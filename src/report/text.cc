@@ -223,11 +223,13 @@ std::string computing_words(const Explanation& e) {
     return entry.account != Account::kUseful || entry.tiers.has("C");
   });
   const bool live = !e.meta.origin.starts_with("import:");  // then the driver's ring buffer was read beside GPM
-  bool sure = true;
+  bool sure = true, for_another = true;
   Nanos waited = 0;  // with a kernel
   for (const Finding& finding : e.findings) {
-    const bool late = finding.cause == Cause::kStraggler ||
-                      std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kStraggler) > 0;
+    const auto may_be = [&](Cause cause) {
+      return std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
+    };
+    const bool late = finding.cause == Cause::kStraggler || may_be(Cause::kStraggler);
     for (const ClaimedPiece& piece : finding.claims) {
       if (!late || finding.part_of || !is_busy(piece.account)) continue;
       waited += piece.end - piece.begin;
@@ -236,8 +238,13 @@ std::string computing_words(const Explanation& e) {
   }
   if (waited > 0)
     return fmt::format("Computing: a kernel was on the GPU; {} of that {} waited for another GPU (below).",
+      for_another = for_another && !may_be(Cause::kExposedCommunication);  // on all GPUs at once: no GPU here tells
                        human_percent(static_cast<double>(waited) / static_cast<double>(ledger.total(Account::kUseful))),
                        sure ? "only" : "may only have");
+  if (waited > 0 && !for_another)
+    return fmt::format(
+        "Computing: a kernel was on the GPU; {} of that hardly worked (below).",
+        human_percent(static_cast<double>(waited) / static_cast<double>(ledger.total(Account::kUseful))));
   if (profiled || (live && !e.devices.empty() && std::all_of(e.devices.begin(), e.devices.end(), by_engine)))
     return "Computing: a kernel was on the GPU.";
   return "Computing: a kernel was on the GPU (the driver may count copies, too).";

@@ -97,6 +97,8 @@ TEST(Report, WhichPartOfComputingOnlyWaitedIsSaid) {
   EXPECT_THAT(computing_words(e), Not(HasSubstr("waited")));
 }
 
+  e.findings[0].candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+  EXPECT_THAT(computing_words(e), HasSubstr("29 % of that hardly worked (below)"));
 TEST(Report, AGainWithoutANumberHasNoCondition) {
   Option option;
   option.gain = {1, 2, "if the GPU never waited for its data"};
