@@ -241,12 +241,6 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   return columns;
 }
 
-void LogReader::assume_month_first(std::string_view first) {
-  times_.set_order(DateOrder::kMonthFirst);
-  builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
-    return fmt::format("'{}' changes the date of the report and nothing else (--date-order says it)", shorten(first));
-  });
-}
 // Where no other column is the utilisation.
 bool LogReader::take_sm_share(std::size_t column, const ColumnFinder& find, LogColumns& columns) {
   const auto tells_use = [](const LogField& field) {
@@ -254,18 +248,18 @@ bool LogReader::take_sm_share(std::size_t column, const ColumnFinder& find, LogC
            field.rule.metric == Metric::kSmActive;
   };
   const auto& metrics = columns.metrics;
-void LogReader::assume_month_first(std::string_view first) {
-  times_.set_order(DateOrder::kMonthFirst);
-  builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
-    return fmt::format("'{}' changes the date of the report and nothing else (--date-order says it)", shorten(first));
-  });
-}
   const auto rule = find("utilization.gpu [%]");
   if (!rule || metrics.empty() || std::any_of(metrics.begin(), metrics.end(), tells_use)) return false;
   columns.metrics.push_back({column, *rule, builder_.slot(rule->metric)});
   return true;
 }
 
+void LogReader::assume_month_first(std::string_view first) {
+  times_.set_order(DateOrder::kMonthFirst);
+  builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
+    return fmt::format("'{}' changes the date of the report and nothing else (--date-order says it)", shorten(first));
+  });
+}
 
 Nanos LogReader::time_of_day(Nanos time) {
   constexpr Nanos kMostDays = 10'000;  // a log that jumps to and fro is not longer than that
@@ -448,6 +442,19 @@ void LogReader::repeated_header(std::uint32_t line) {
   note(to_event(events::RepeatedHeader{line}, last_at_));
 }
 
+namespace {
+// Cells that are digits alone, two for each that is too many: the parts of "89,5" between commas.
+bool may_have_decimal_commas(std::string_view line, std::size_t too_many) {
+  if (separator_of(line) != ',') return false;
+  std::vector<std::string_view> cells;
+  split_cells(line, ',', cells);
+  const auto digits = std::count_if(cells.begin(), cells.end(), [](std::string_view cell) {
+    return !cell.empty() && std::all_of(cell.begin(), cell.end(), is_digit);
+  });
+  return static_cast<std::size_t>(digits) >= 2 * too_many;
+}
+}  // namespace
+
 void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t expected) {
   auto& losses = builder_.data().losses;
   if (cells < expected && !at.complete()) {
@@ -460,6 +467,7 @@ void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t exp
   }
   if (first_problem_.empty())
     first_problem_ = fmt::format("{}: {} cells where the header has {}", at.number(), cells, expected);
+  if (cells > expected) decimal_commas_ = decimal_commas_ || may_have_decimal_commas(at.line(), cells - expected);
 }
 
 void LogReader::unfinished(const LineCursor& at, bool cut) {
@@ -506,13 +514,24 @@ Result<void> LogReader::check_utilization() {
   return {};
 }
 
+namespace {
+// How to say, or to write, the times of a log that has none.
+std::string_view with_times(LogFormat format) {
+  if (format == LogFormat::kDmon) return "nvidia-smi dmon -o DT writes times";
+  if (format == LogFormat::kPmon) return "nvidia-smi pmon -o DT writes times";
+  if (format == LogFormat::kDcgm) return "dcgmi dmon writes no times";
+  return "--columns NAME=timestamp names a column of times";
+}
+}  // namespace
+
 Result<Recording> LogReader::finish() {
   LogData& data = builder_.data();
   const std::int64_t bad = data.losses.count(LossKind::kUnreadableRow) + data.losses.count(LossKind::kShortRow) +
                            data.losses.count(LossKind::kLongRow);
   const bool other_shape = data.losses.count(LossKind::kShortRow) + data.losses.count(LossKind::kLongRow) > bad / 2;
-  const std::string_view next =
-      other_shape ? "; --columns names the columns of its rows, in order, and - skips one" : "";
+  std::string next = other_shape ? "; --columns names the columns of its rows, in order, and - skips one" : "";
+  if (other_shape && decimal_commas_)
+    next += "; numbers with decimal commas between commas (89,5): write points (LC_ALL=C), or semicolons between cells";
   if (rows() == 0 && failed_)
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: nothing was read, as {}", data.name, failed_line_, failed_->means),
@@ -537,16 +556,6 @@ Result<Recording> LogReader::finish() {
   if (rounds_used_ &&
       std::any_of(data.gpus.begin(), data.gpus.end(), [](const GpuLog& gpu) { return gpu.at.size() > 1; }))
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
-namespace {
-// How to say, or to write, the times of a log that has none.
-std::string_view with_times(LogFormat format) {
-  if (format == LogFormat::kDmon) return "nvidia-smi dmon -o DT writes times";
-  if (format == LogFormat::kPmon) return "nvidia-smi pmon -o DT writes times";
-  if (format == LogFormat::kDcgm) return "dcgmi dmon writes no times";
-  return "--columns NAME=timestamp names a column of times";
-}
-}  // namespace
-
       return fmt::format("rows carry no time: {:.9g} s apart, as --log-interval says", seconds(options_.interval));
     });
   if (since_beginning_ && !options_.start_date)

@@ -123,6 +123,7 @@ class LogReader {
   std::int64_t round_ = -1;
   Nanos last_at_ = 0;
   bool lost_gpu_noted_ = false;
+  bool decimal_commas_ = false;  // a row with too many cells has them, perhaps
   bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;
   std::string first_problem_;
   const FailedTool* failed_ = nullptr;  // a tool said that it has no readings
