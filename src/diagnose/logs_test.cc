@@ -442,6 +442,12 @@ TEST(Logs, GpusThatAreLowInTheSameReadingsAreSaidToBe) {
   };
   EXPECT_THAT(text(0), HasSubstr("GPUs 0 to 2 are low in the same readings (80 of 80)"));
   EXPECT_THAT(text(10), Not(HasSubstr("in the same readings"))) << "each at a time of its own";
+  const auto shortly = [](double t) { return working(std::fmod(t, 10) < 2 ? 0.01 : 0.95); };
+  const Explanation e = explain(log_of_gpus({shortly, shortly}, 400));
+  EXPECT_THAT(
+      e.findings.front().evidence.front(),
+      HasSubstr("GPUs 0 and 1 are low in the same readings (80 of 80), in rounds of 10 (10.0 s), 39 of them: in "
+                "most 2 show hardly a kernel; what they wait for they have in common"));
 }
 
 TEST(Logs, OfPowerAloneTheGpuThatDiffersComesFirst) {
