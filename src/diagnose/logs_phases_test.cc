@@ -336,6 +336,38 @@ TEST(LogPhases, WhatCouldBeGainedIsCountedUntilTheJobHadEnded) {
   EXPECT_GT(explain(log_of_gpus({until(600), until(1200)}, 1200)).bound->speedup_high, 1.2) << "the other goes on";
 }
 
+TEST(LogPhases, AGpuThatIsHardlyUsedIsNoSlowJob) {
+  const auto log = [](double busy, double period) {
+    return explain(log_of_gpus({[=](double t) {
+                                 return LogRow{std::fmod(t, period) < 1 ? busy : 0.0, 0.0, 21, 412e6};
+                               }},
+                               1200));
+  };
+  const Explanation desktop = log(0.01, 17);
+  EXPECT_EQ(desktop.findings.front().title, "Hardly a kernel was seen in the recorded time");
+  EXPECT_THAT(everything(desktop), HasSubstr("use the GPU or give it back"));
+  EXPECT_THAT(everything(desktop), Not(HasSubstr("a batch k times larger")));
+  EXPECT_EQ(find(desktop, Cause::kInputTooFewWorkers), nullptr);
+  EXPECT_NE(find(log(0.9, 17), Cause::kInputTooFewWorkers), nullptr) << "1 s in 17 is a job";
+}
+
+TEST(LogPhases, GpusThatStandFreeUntilOthersAreGivenBackAreOfJobsInTurn) {
+  const auto works = [](double) { return LogRow{0.96, 0.4, 300, 20e9}; };
+  const auto nobody = [](double) { return LogRow{0.0, 0.0, 60, 2e6}; };
+  const auto first = [&](double t) { return t <= 300 ? works(t) : nobody(t); };
+  const auto later = [&](double t) { return t <= 300 ? nobody(t) : works(t); };
+  const Explanation e = explain(log_of_gpus({first, first, later, later}, 600));
+  EXPECT_THAT(everything(e),
+              HasSubstr("GPUs 2 and 3 stood free until GPUs 0 and 1 had been given back: jobs that ran in "
+                        "turn"));
+  EXPECT_THAT(e.headline, HasSubstr("GPUs 2 and 3 stood free until GPUs 0 and 1 had been given back."));
+  EXPECT_THAT(everything(e), Not(HasSubstr("came before the first work")));
+  EXPECT_THAT(everything(e), HasSubstr(human_factor(2.0) + " at most, if both had begun together"));
+  // Alone, or beside one that goes on, it may be a job that starts.
+  EXPECT_THAT(everything(explain(log_of_gpus({later}, 600))), Not(HasSubstr("stood free until")));
+  EXPECT_THAT(everything(explain(log_of_gpus({works, later}, 600))), Not(HasSubstr("stood free until")));
+}
+
 TEST(LogPhases, BytesThatCameMeanwhileMakeCopiesTheFirstGuess) {
   const auto rests = [](double t) { return LogRow{std::fmod(t, 26) < 4 ? 0.9 : 0.0, 0.1, 200, 9e9}; };
   Recording recording = log_of_gpus({rests}, 600);

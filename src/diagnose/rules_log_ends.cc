@@ -126,6 +126,18 @@ bool only_starts(const Analysis& a) {
   return false;
 }
 
+bool hardly_used(const Analysis& a) {
+  const double quiet = a.limits[Threshold::kQuietUtil];
+  if (!readings_alone(a) || a.job.has_contexts || a.ledger.busy() == 0 ||
+      static_cast<double>(a.ledger.busy()) > quiet * static_cast<double>(a.ledger.budget()))
+    return false;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
+    if (!util || util->samples == 0 || util->p95 > quiet || a.gpus[device].quiet_end) return false;
+  }
+  return true;
+}
+
 std::string most_memory(const Analysis& a, std::size_t device) {
   if (a.meta.origin == "run" && too_short_to_list(a)) return "";  // read before it began and after it ended
   const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
@@ -216,18 +228,6 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   return only(std::move(finding));
 }
 
-// A log of several jobs, one after the other: what lies between them is none's idle time.
-std::vector<Finding> between_jobs(const Analysis& a) {
-  if (!readings_alone(a)) return {};
-  Finding finding;
-  finding.claims = between_jobs_of(a);
-  if (!a.material(finding.cost())) return {};
-  std::size_t times = 0;
-  Nanos longest = 0;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const std::vector<JobGap>& pauses = a.gpus[device].job_gaps;
-    if (pauses.empty()) continue;
-    const auto length = [](const JobGap& pause) { return pause.time.end - pause.time.begin; };
 // Jobs of which each had some of the GPUs, one after the other, while the others were free.
 std::vector<Finding> jobs_in_turn(const Analysis& a) {
   const Turns turns = turns_of(a);
@@ -261,6 +261,18 @@ std::vector<Finding> jobs_in_turn(const Analysis& a) {
   return only(std::move(finding));
 }
 
+// A log of several jobs, one after the other: what lies between them is none's idle time.
+std::vector<Finding> between_jobs(const Analysis& a) {
+  if (!readings_alone(a)) return {};
+  Finding finding;
+  finding.claims = between_jobs_of(a);
+  if (!a.material(finding.cost())) return {};
+  std::size_t times = 0;
+  Nanos longest = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const std::vector<JobGap>& pauses = a.gpus[device].job_gaps;
+    if (pauses.empty()) continue;
+    const auto length = [](const JobGap& pause) { return pause.time.end - pause.time.begin; };
     const JobGap& most = *std::max_element(pauses.begin(), pauses.end(),
                                            [&](const JobGap& x, const JobGap& y) { return length(x) < length(y); });
     longest = std::max(longest, length(most));
@@ -294,7 +306,8 @@ std::vector<Finding> jobs_in_turn(const Analysis& a) {
 // A log in which nothing ever ran says nothing about loaders and batches.
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
   const bool hardly = a.ledger.busy() > 0;  // a kernel or two
-  if (!readings_alone(a) || (hardly && !only_starts(a))) return {};
+  const bool unused = hardly_used(a) && !only_starts(a);
+  if (!readings_alone(a) || (hardly && !unused && !only_starts(a))) return {};
   // The driver's lists were read all the while, and nobody was in them.
   const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
                           a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter) && !a.material(unseen_at_end(a));
@@ -317,6 +330,8 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (hardly) {
     finding.title = "Hardly a kernel was seen in the recorded time";
     std::erase(finding.candidates, Cause::kJobNeverUsesGpu);
+    finding.evidence.push_back(
+        fmt::format("a kernel was resident for {} of the time", human_percent(a.share(a.ledger.busy()))));
   }
   bool held = false, starts = false, stands = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -345,6 +360,13 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (starts && !of_the_job) {
     finding.candidates.insert(finding.candidates.begin(), Cause::kStartupLoad);
     finding.advice = "log on until its kernels run, or record the job itself: headroom run -- CMD";
+  }
+  if (unused) {
+    std::erase(finding.candidates, Cause::kHang);  // kernels came again
+    finding.candidates.push_back(Cause::kInteractiveHoldingGpu);
+    finding.advice =
+        "if nothing but a desktop or an idle server is there, use the GPU or give it back; else record the job itself: "
+        "headroom run -- CMD";
   }
   finding.bound = "unknown: nothing in this recording shows how fast the GPU would be";
   return only(std::move(finding));

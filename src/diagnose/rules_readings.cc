@@ -388,7 +388,7 @@ std::string may_share(const Analysis& a, std::vector<std::size_t> apart) {
 }  // namespace
 
 std::vector<Finding> idle_inseparable(const Analysis& a) {
-  if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a)) return {};
+  if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a) || hardly_used(a)) return {};
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return slice.account == Account::kUnexplained && !recurs(a, slice.phase) && !a.gpus[device].idle_peer &&
@@ -508,7 +508,7 @@ bool each_is_short(const Analysis& a, const Claims& claims, std::size_t device) 
 
 std::vector<Finding> idle_phases(const Analysis& a) {
   std::vector<Finding> findings;
-  if (!readings_alone(a)) return findings;
+  if (!readings_alone(a) || hardly_used(a)) return findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Finding finding;
     claim_on(
