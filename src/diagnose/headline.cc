@@ -213,11 +213,17 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   const Nanos time = a.ledger.span() * static_cast<Nanos>(devices.size());
   const auto share = [&](Nanos ns) { return static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, time)); };
   const bool one = devices.size() == 1;
+  bool by_read = false;  // shares are of what readings cover
   const auto uneven = [&](Account account) {
-    return apart(a, devices, [&](std::size_t device) { return share_of_span(a, a.ledger.total(account, device)); });
+    return apart(a, devices, [&](std::size_t device) {
+      const Nanos unread_there =
+          by_read && account == Account::kUseful ? a.ledger.total(Account::kUnobserved, device) : 0;
+      return static_cast<double>(a.ledger.total(account, device)) /
+             static_cast<double>(std::max<Nanos>(1, a.ledger.span() - unread_there));
+    });
   };
   const Nanos useful = total(Account::kUseful), idle = total(Account::kUnexplained);
-  const std::string busy = human_percent(share(useful));
+  std::string busy = human_percent(share(useful));
   constexpr Nanos kHardly = 20;  // of the time a twentieth
   Nanos pauses = 0, error = 0, ended = 0, busy_then = 0, before = 0;
   for (const LedgerEntry& entry : a.ledger.entries)
@@ -236,35 +242,29 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   for (const std::size_t device : devices) error += a.gpus[device].busy_error;
   const double material = a.limits[Threshold::kMaterial];
   const double unread = share(total(Account::kUnobserved));
-  const std::string unknown = unread >= material ? fmt::format("; for {} no reading says what {} did",
-                                                               human_percent(unread), one ? "it" : "they")
-                                                 : "";
-  const std::string least = unknown.empty() ? "" : "at least ";
+  std::string unknown = unread >= material ? fmt::format("; for {} no reading says what {} did", human_percent(unread),
+                                                         one ? "it" : "they")
+                                           : "";
+  std::string least = unknown.empty() ? "" : "at least ";
   const std::string none =
       fmt::format("No kernel was seen{} in {}{}.",
                   devices.size() < a.devices.size() ? " on " + gpu_names(a, devices) : "", span_words(a), unknown);
   if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0) return none;
+  const Nanos read = time - total(Account::kUnobserved);
+  std::string all = span_words(a);
+  if (!unknown.empty() && read > 0 && a.meta.origin.starts_with("import:")) {  // who wrote the log was not there
+    busy = human_percent(static_cast<double>(useful) / static_cast<double>(read));
+    unknown =
+        fmt::format("; for {} of {} no reading says what {} did", human_percent(unread), all, one ? "it" : "they");
+    all = fmt::format("the {} that readings cover", human_duration(read / static_cast<Nanos>(devices.size())));
+    least.clear();
+    by_read = true;
+  }
+  const auto of_all = [&](Nanos ns) {
+    return human_percent(static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, by_read ? read : time)));
+  };
   const bool waits = a.material(length(a.waits_in_kernels.claims));
   const char* const did = !waits ? "computed for" : one ? "had a kernel for" : "had kernels for";
-  if (!a.job.has_contexts && static_cast<double>(ended) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) &&
-      ended > 0 && useful > 0)
-    return fmt::format(
-        "{} {} {}{} of {}{}{}. {} {}.", subject(a, devices), did, least, busy, span_words(a),
-        mean_of(uneven(Account::kUseful)), unknown,
-        quiet.size() == devices.size()
-            ? fmt::format("For {} at the end", human_percent(share(ended + busy_then)))
-            : fmt::format("On {} at the end, for {},", gpu_names(a, quiet), lengths_of_ends(a, quiet)),
-        kHardly * busy_then <= ended + busy_then ? "hardly a kernel ran any more" : "far fewer kernels ran");
-  if (!a.job.has_contexts && share(idle - pauses) >= material)
-    return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
-                       subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
-                       span_words(a), mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
-  if (!a.job.has_contexts && pauses > 0 && useful > 0)
-    return fmt::format("{} {} {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices), did, least,
-                       busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)), unknown);
-  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, span_words(a),
-                                 mean_of(uneven(Account::kUseful)), unknown);
-  if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   if (!a.job.has_contexts && before > 0 && useful > 0 &&
       static_cast<double>(ended + before) >= a.limits[Threshold::kMajority] * static_cast<double>(idle)) {
     const Turns turns = turns_of(a);
@@ -272,6 +272,25 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                        least, busy, all, mean_of(uneven(Account::kUseful)), unknown, gpu_names(a, turns.later),
                        gpu_names(a, turns.first));
   }
+  if (!a.job.has_contexts && static_cast<double>(ended) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) &&
+      ended > 0 && useful > 0)
+    return fmt::format(
+        "{} {} {}{} of {}{}{}. {} {}.", subject(a, devices), did, least, busy, all, mean_of(uneven(Account::kUseful)),
+        unknown,
+        quiet.size() == devices.size()
+            ? fmt::format("For {} at the end", of_all(ended + busy_then))
+            : fmt::format("On {} at the end, for {},", gpu_names(a, quiet), lengths_of_ends(a, quiet)),
+        kHardly * busy_then <= ended + busy_then ? "hardly a kernel ran any more" : "far fewer kernels ran");
+  if (!a.job.has_contexts && share(idle - pauses) >= material)
+    return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
+                       subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
+                       all, mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
+  if (!a.job.has_contexts && pauses > 0 && useful > 0)
+    return fmt::format("{} {} {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices), did, least,
+                       busy, all, mean_of(uneven(Account::kUseful)), of_all(idle), unknown);
+  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, all,
+                                 mean_of(uneven(Account::kUseful)), unknown);
+  if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   const Phrase* largest = nullptr;
   Nanos most = 0;
   // Whether findings that are so have most of that time.
