@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs in C, with the libraries as they are delivered, read by the recorder's reader.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -105,9 +107,14 @@ TEST_F(Inject, PhasesStepsMetricsAndParametersArrive) {
   EXPECT_EQ(phases(), (Words{"epoch, epoch/train, epoch, , save, "}));
   EXPECT_EQ(last_of(Metric::kSteps), 2);
   EXPECT_EQ(last_of(Metric::kSamples), 64);
-  ASSERT_EQ(sink_.recording().events.size(), 2U);
-  EXPECT_EQ(of_event<events::MetricValue>(sink_.recording().events[0])->name, "val_loss");
-  EXPECT_EQ(of_event<events::Parameter>(sink_.recording().events[1])->value, "1e-3");
+  std::vector<std::string> said;
+  for (const Event& event : sink_.recording().events) {
+    if (const auto metric = of_event<events::MetricValue>(event)) said.push_back(metric->name);
+    if (const auto parameter = of_event<events::Parameter>(event)) said.push_back(parameter->value);
+    if (const auto progress = of_event<events::Progress>(event))
+      said.push_back(fmt::format("{} {}", progress->unit, progress->number));
+  }
+  EXPECT_THAT(said, ::testing::UnorderedElementsAre("val_loss", "1e-3", "epoch 1"));
   EXPECT_TRUE(sink_.recording().losses.empty());
 }
 
@@ -134,7 +141,8 @@ TEST_F(Inject, ALimitToTheSizeOfFilesIsNotRunInto) {
 
 TEST_F(Inject, AKilledProgramLosesNothing) {
   EXPECT_EQ(marks({"begin:train", "burst:5000", "begin:step", "kill"}), 128 + 9);
-  EXPECT_EQ(phases(), Words{"train/step"});
+  // On a slow machine the burst lasts so long that the phase before it has a row of its own.
+  EXPECT_THAT(phases(), ::testing::ElementsAre(::testing::AnyOf("train/step", "train, train/step")));
   EXPECT_EQ(last_of(Metric::kSteps), 5000);
 }
 

@@ -105,10 +105,26 @@ def left_by_a_merge():
         yield f"{line}: left by a merge"
 
 
+FILE_IN_WORDS = re.compile(r"[\w./-]+\.(?:cc|h)\b")
+OF_OTHERS = {"capability.h", "magic.h", "nvml.h"}  # of the kernel, and of the driver
+
+
+def files_that_are_gone(files):
+    """What a comment calls a file of ours, and is none."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, check=False).stdout.splitlines()
+    names = {pathlib.PurePath(name).name for name in listed} | {path.name for path in files} | OF_OTHERS
+    for path in files:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for word in FILE_IN_WORDS.findall(line.partition("//")[2]):
+                if pathlib.PurePath(word).name not in names and not word.startswith("/"):
+                    yield f"{path.relative_to(ROOT)}:{number}: there is no {word}"
+
+
 def main() -> int:
     folders = [ROOT / name for name in ("src", "sim", "inject") if (ROOT / name).is_dir()]
     files = sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in {".h", ".cc", ".c"})
-    bad = [problem for path in files for problem in [*wrong_includes(path), *other_openers(path)]] + list(unused_edges(files)) + list(left_by_a_merge())
+    bad = [problem for path in files for problem in [*wrong_includes(path), *other_openers(path)]] + [
+        *unused_edges(files), *left_by_a_merge(), *files_that_are_gone(files)]
     for problem in bad:
         print(problem)
     print(f"layers: {len(files)} files, {len(bad)} faults")

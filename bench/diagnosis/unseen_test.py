@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that no rule was written for: the first finding of each is named as well as it was, or better.
 
-Twenty-four were written by somebody who knew the catalogue of causes and not the rules, ran once on virtual GPUs, and were told what is so
+Forty-eight were written by people who knew the catalogue of causes and not the rules, ran once on virtual GPUs, and were told what is so
 before anything was read; twenty-three ran on a real H200 (tools/gpu_jobs.py; tools/gpu_programs.py, by somebody who had read no rule).
 unseen.json has the truth of each, and how the first finding but for the start-up, which each short run has, named it when it was last
 looked at. The recordings are `headroom export --share`.

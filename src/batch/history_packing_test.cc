@@ -17,6 +17,12 @@ using scheduler::families::RunOptions;
 
 const std::string kModel = "Simulated";
 constexpr double kClose = 1 / 1.1;
+// Sanitizers look for errors of memory, not of judgement.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
 
 std::vector<TaskSpec> specs_of(const Family& family, std::uint64_t seed) {
   std::vector<TaskSpec> specs;
@@ -64,9 +70,10 @@ double run_again(const Family& family, std::uint64_t seed, History& history) {
 // once leave a last round that is half empty.
 TEST(HistoryAndPacking, LaterBatchesComeCloseToTheBestFixedConcurrency) {
   const std::map<std::string_view, double> floors{{"windows, imports", 0.87}, {"half a second", 0.85}};
-  constexpr std::uint64_t kFirst = 900, kSeeds = 2;
+  constexpr std::uint64_t kFirst = 900, kSeeds = kSanitized ? 1 : 2;
   constexpr int kLater = 3;
   for (const Family& family : scheduler::families::first_batches()) {
+    if (kSanitized && family.name != "252 windows") continue;
     double relative[kLater] = {};
     for (std::uint64_t seed = kFirst; seed < kFirst + kSeeds; ++seed) {
       const double best =

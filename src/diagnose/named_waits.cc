@@ -318,7 +318,7 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     constexpr double kNearlyAll = 0.9;
     if (accepted >= kNearlyAll * claimed && fed + feeds < some) nobody_asks(finding);
   }
-  if (writes >= covers && reads + fed < some &&
+  if (writes >= most && reads + fed < some &&
       std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kLoggingUpload) > 0)
     writes_to_a_full_pipe(a, s, finding);
   else if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)

@@ -199,7 +199,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     if (s.owner_threads >= a.limits[Threshold::kOtherThreads]) finding.candidates.push_back(Cause::kGilContention);
   }
   const std::vector<Seen> seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]);
-  if (hardly(a, main + s.owner_threads, finding.claims) && !seen.empty()) {
+  if ((hardly(a, main + s.owner_threads, finding.claims) || mostly_asleep(a, s, finding.claims)) && !seen.empty()) {
     const std::string looks = looks_sentence(a, s.owner_looks, finding.claims);
     std::erase(finding.evidence, looks);
     finding.evidence.insert(finding.evidence.begin(), looks);

@@ -16,8 +16,8 @@ struct DoctorRule {
   DoctorCheck (*check)(const DoctorFacts& facts);
 };
 
-[[nodiscard]] std::span<const DoctorRule> gpu_rules();   // doctor_gpu.cc
-[[nodiscard]] std::span<const DoctorRule> host_rules();  // doctor_host.cc
+[[nodiscard]] std::span<const DoctorRule> gpu_rules();   // gpu_checks.cc
+[[nodiscard]] std::span<const DoctorRule> host_rules();  // host_checks.cc
 
 [[nodiscard]] std::vector<DoctorCheck> examine(const DoctorFacts& facts);
 

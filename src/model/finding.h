@@ -37,8 +37,8 @@ struct Gain {
 
 // A statement about the recording, with what it rests on. A set of candidates where the tier cannot separate them.
 //
-// The law that all findings of one explanation keep (diagnose/law.h): a finding costs what it claims, claims only time
-// that is in the ledger, and no two claim the same nanosecond, unless one is part of the other and says so.
+// The law that all findings of one explanation keep (diagnose/claims.h): a finding costs what it claims, claims only
+// time that is in the ledger, and no two claim the same nanosecond, unless one is part of the other and says so.
 struct Finding {
   std::optional<Cause> cause;           // absent for a set
   std::vector<Cause> candidates;        // for a set: two or more, the likeliest first

@@ -53,8 +53,8 @@ constexpr std::array kFixes{
         "time to the first kernel, over three runs", "install in the job again"},
     Fix{Cause::kStartupLoad, "faster_startup", "Cache what every start loads", kRemoves, kSafe,
         "the same data; a cache must be made anew when the data changes", kLines,
-        "cache the index of the data, keep model and data on a local disk, map weights instead of reading them "
-        "(safetensors), import late",
+        "import late, and only what is needed; cache the index of the data, keep model and data on a local disk, map "
+        "weights instead of reading them (safetensors)",
         "time to the first kernel, over three runs", "remove the cache"},
     Fix{Cause::kCompileWarmup, "keep_compiled", "Keep compiled code between runs, and shapes the same", kRemoves, kSafe,
         "the same code is compiled once", kArgument,
@@ -162,7 +162,7 @@ constexpr std::array kFixes{
         "(torch.distributed.checkpoint.async_save); or every second epoch",
         "the pause at a checkpoint; a restore that works", "torch.save in the loop"},
     Fix{Cause::kLoggingUpload, "log_beside", "Log less often, or beside the training", kRemoves, kSafe,
-        "the same values, some seconds later", kLines, "log every 50 steps, send from a thread or process",
+        "the same values, some seconds later", kLines, "log less often, and send from a thread or process",
         "time per step with logging and without", "log as before"},
     Fix{Cause::kEpochEndHostWork, "overlap_epoch_end", "Do the end of an epoch beside the next one", kOverlaps,
         kModerate, "what it reads must not change meanwhile: give it a copy", kLines,
