@@ -352,6 +352,7 @@ void look_beside_each_other(const Recording& recording, Analysis& a) {
   }
   a.common_lows = common_lows(at_work, readings_of(recording, a.window), recording.meta.interval);
   if (!a.job.batch.present) a.waits_in_kernels = waits_in_kernels(stalls, a.devices, idle_peer, a.limits);
+  if (a.waits_in_kernels.everywhere && a.job.has_host) a.waits_in_kernels = {};  // its processes tell what they do
 }
 
 }  // namespace

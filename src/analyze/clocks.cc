@@ -237,6 +237,8 @@ ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, c
   sum.limited_clock_mhz = mean_then(sum, track, Metric::kSmClock, limits);
   sum.limited_watts = mean_then(sum, track, Metric::kPower, limits);
   sum.other_watts = mean_then(sum, track, Metric::kPower, limits, false);
+  if (sum.kernels - sum.limited_kernels >= limits.time(Threshold::kStallShortest))
+    sum.other_clock_mhz = mean_then(sum, track, Metric::kSmClock, limits, false);
   return sum;
 }
 

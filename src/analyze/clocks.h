@@ -28,8 +28,9 @@ struct ClockLimits {
   bool hot = false;            // at those times
   bool below_maximum = false;  // no limit explains the clock then, which is far below the highest that the device has
   bool clocks_set = false;     // the driver named clocks that somebody set
-  // Means in the limited time, of readings with kernels running; and of power at all other times.
-  std::optional<double> limited_clock_mhz, limited_watts, other_watts;
+  // Means in the limited time, of readings with kernels running; and at all other times, of the clock where these are
+  // long enough to tell it.
+  std::optional<double> limited_clock_mhz, limited_watts, other_watts, other_clock_mhz;
   std::vector<LimitedTime> times;          // in order
   Nanos limited_kernels = 0, kernels = 0;  // useful time under a limit, and all of it that was looked at
 };

@@ -123,6 +123,7 @@ GpuAnalysis gpu_analysis(const Recording& recording, std::size_t index, const De
   gpu.stall = lasting_stall(gpu.stalls, time.slices, limits);
   gpu.quiet_end = find_quiet_end(track, time.slices, readings, limits);
   gpu.job_gaps = find_job_gaps(track, readings, limits);
+  gpu.free_until = free_at_begin(track, readings, limits);
   gpu.beat = find_beat(track, readings);
   gpu.copied = copied_to(track, window);
   gpu.link = link_under_load(track, time.device, readings, limits);

@@ -44,6 +44,7 @@ struct GpuAnalysis {
   std::optional<QuietEnd> quiet_end;
   std::optional<Beat> beat;
   std::vector<JobGap> job_gaps;                    // between two uses
+  std::optional<Nanos> free_until;                 // from the begin on
   std::optional<std::vector<CopiedBytes>> copied;  // absent if not counted
   std::optional<PcieLink> link;                    // absent if hardly looked at
   std::optional<MemoryEnd> memory_end;             // for a window up to the end only

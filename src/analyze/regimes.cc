@@ -187,35 +187,31 @@ Nanos length_of(const std::vector<Window>& times) {
   return sum;
 }
 
-// All other GPUs wait while this one works.
-WaitsInKernels waits_for_worker(std::size_t worker, const std::vector<std::vector<Stall>>& stalls,
-                                const std::vector<DeviceTime>& devices, const std::vector<bool>& idle_peer,
-                                const Thresholds& limits) {
-  const auto mostly = [&](Nanos part, Nanos whole) {
-    return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
-  };
-  std::vector<Window> works;
-  for (const Slice& slice : devices[worker].slices)
-    if (slice.account == Account::kUseful) works.push_back({slice.begin, slice.end});
+bool mostly_of(Nanos part, Nanos whole, const Thresholds& limits) {
+  return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
+}
+
+// The times at which all GPUs but `worker` and idle ones stall.
+std::vector<Window> common_stalls(std::optional<std::size_t> worker, const std::vector<std::vector<Stall>>& stalls,
+                                  const std::vector<bool>& idle_peer) {
   std::optional<std::vector<Window>> times;
-  std::size_t others = 0;
-  for (std::size_t device = 0; device < devices.size(); ++device) {
-    if (device == worker || idle_peer[device]) continue;
-    times = times ? in_both(*times, times_of(stalls[device])) : times_of(stalls[device]);
-    ++others;
-  }
-  // A single one may do another job: whoever tells of it says so.
-  if (others == 0 || static_cast<std::int64_t>(times->size()) < kAgain) return {};
-  const Nanos all = length_of(*times);
-  const Nanos waits_itself = length_of(in_both(*times, times_of(stalls[worker])));
-  if (!mostly(length_of(in_both(*times, works)) - waits_itself, all)) return {};
-  WaitsInKernels waits{.times = static_cast<std::int64_t>(times->size()), .worker = worker};
+  for (std::size_t device = 0; device < stalls.size(); ++device)
+    if (device != worker && !idle_peer[device])
+      times = times ? in_both(*times, times_of(stalls[device])) : times_of(stalls[device]);
+  return times.value_or(std::vector<Window>{});
+}
+
+// All GPUs but `waits.worker` wait in these times, in which most of what each of them stalls lies: else none does.
+WaitsInKernels wait_together(WaitsInKernels waits, const std::vector<Window>& times,
+                             const std::vector<std::vector<Stall>>& stalls, const std::vector<DeviceTime>& devices,
+                             const std::vector<bool>& idle_peer, const Thresholds& limits) {
+  waits.times = static_cast<std::int64_t>(times.size());
   double level = 0, usual = 0;
   for (std::size_t device = 0; device < devices.size(); ++device) {
-    if (device == worker || idle_peer[device]) continue;
-    if (!mostly(all, length_of(times_of(stalls[device])))) return {};
+    if (device == waits.worker || idle_peer[device]) continue;
+    if (!mostly_of(length_of(times), length_of(times_of(stalls[device])), limits)) return {};
     for (const Stall& stall : stalls[device]) {
-      const Claims claims = waited(device, devices[device].slices, stall.time, *times);
+      const Claims claims = waited(device, devices[device].slices, stall.time, times);
       waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
       level += stall.level * seconds(length(claims)), usual += stall.usual * seconds(length(claims));
       waits.by = stall.by;
@@ -226,6 +222,33 @@ WaitsInKernels waits_for_worker(std::size_t worker, const std::vector<std::vecto
   if (time <= 0) return {};
   waits.level = level / time, waits.usual = usual / time;
   return waits;
+}
+
+// All other GPUs wait while this one works.
+WaitsInKernels waits_for_worker(std::size_t worker, const std::vector<std::vector<Stall>>& stalls,
+                                const std::vector<DeviceTime>& devices, const std::vector<bool>& idle_peer,
+                                const Thresholds& limits) {
+  std::vector<Window> works;
+  for (const Slice& slice : devices[worker].slices)
+    if (slice.account == Account::kUseful) works.push_back({slice.begin, slice.end});
+  const std::vector<Window> times = common_stalls(worker, stalls, idle_peer);
+  // A single one may do another job: whoever tells of it says so.
+  if (static_cast<std::int64_t>(times.size()) < kAgain) return {};
+  const Nanos waits_itself = length_of(in_both(times, times_of(stalls[worker])));
+  if (!mostly_of(length_of(in_both(times, works)) - waits_itself, length_of(times), limits)) return {};
+  return wait_together({.worker = worker}, times, stalls, devices, idle_peer, limits);
+}
+
+// All hardly work at the same times, again and again. Power alone does not tell that: their kernels may be small.
+WaitsInKernels all_at_once(const std::vector<std::vector<Stall>>& stalls, const std::vector<DeviceTime>& devices,
+                           const std::vector<bool>& idle_peer, const Thresholds& limits) {
+  for (std::size_t device = 0; device < devices.size(); ++device)
+    for (const Stall& stall : stalls[device])
+      if (!idle_peer[device] && (!stall.memory_read || stall.time.length() >= limits.time(Threshold::kStallShortest)))
+        return {};
+  const std::vector<Window> times = common_stalls(std::nullopt, stalls, idle_peer);
+  if (static_cast<std::int64_t>(times.size()) < kAgain) return {};
+  return wait_together({.everywhere = true}, times, stalls, devices, idle_peer, limits);
 }
 
 }  // namespace
@@ -247,7 +270,7 @@ WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls, c
   if (const double time = seconds(length(all.claims)); time > 0) all.level = level / time, all.usual = usual / time;
   for (std::size_t device = 0; device < devices.size() && all.claims.empty(); ++device)
     if (!idle_peer[device]) all = waits_for_worker(device, stalls, devices, idle_peer, limits);
-  return all;
+  return all.claims.empty() ? all_at_once(stalls, devices, idle_peer, limits) : all;
 }
 
 namespace {
@@ -374,6 +397,19 @@ std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Sli
     return desktop_goes_on(track, end.from, window, limits);
   remember_memory(track, window, end);
   return end;
+}
+
+std::optional<Nanos> free_at_begin(const Track& track, const Window& window, const Thresholds& limits) {
+  const Column* memory = track.find(Metric::kMemoryUsed);
+  std::optional<Nanos> from, until;
+  for (std::size_t row = 0; memory && row < track.at.size(); ++row) {
+    if (!window.holds(track.at[row]) || !memory->has(row)) continue;
+    const bool taken = to_unit(Metric::kMemoryUsed, memory->values[row]) >= kLeastContext;
+    if (taken) return until && *until - *from >= limits.time(Threshold::kHeldLong) ? until : std::nullopt;
+    if (!from) from = track.at[row];
+    until = track.at[row];
+  }
+  return std::nullopt;
 }
 
 std::vector<JobGap> find_job_gaps(const Track& track, const Window& window, const Thresholds& limits) {

@@ -37,11 +37,13 @@ struct WaitsInKernels {
   double level = 0, usual = 0;  // as of a Stall
   bool memory_read = true;
   std::optional<std::size_t>
-      worker;  // the one GPU that worked meanwhile; else those that were waited for had no kernel
+      worker;               // the one GPU that worked meanwhile; else those that were waited for had no kernel
+  bool everywhere = false;  // on all GPUs at the same times: for whom, if they wait, no GPU here tells
 };
 // `stalls` and `idle_peer` by position in `devices`. A GPU waits three times at least, and works after each wait: who
 // never works again hangs. Of its kernels beside an idle GPU most wait: else it hardly does so for that one. Where none
-// waits so, all GPUs but one may do so for that one: two at least, at the same times.
+// waits so, all GPUs but one may do so for that one: two at least, at the same times. Else all of them, for less than a
+// lasting_stall() at a time, where their memory was read.
 [[nodiscard]] WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls,
                                               const std::vector<DeviceTime>& devices,
                                               const std::vector<bool>& idle_peer, const Thresholds& limits);
@@ -57,6 +59,13 @@ struct QuietEnd {
 // pause before. Where few ran for as long, and the memory was given back: that, too.
 [[nodiscard]] std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Slice>& slices,
                                                      const Window& window, const Thresholds& limits);
+
+// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more; the driver takes some.
+inline constexpr double kLeastContext = 32.0 * (1 << 20);
+
+// Until when, from its first reading on, no program had a context there. Nothing where that is less than `held_long`,
+// or lasts to the end, or its memory was not read.
+[[nodiscard]] std::optional<Nanos> free_at_begin(const Track& track, const Window& window, const Thresholds& limits);
 
 // Time between two uses of a device.
 struct JobGap {

@@ -26,7 +26,10 @@ Nanos observed(const Ledger& ledger, std::size_t device) {
 // The share in the headline is the ledger's, of all devices or of those that the job used.
 void expect_headline(const Explanation& e) {
   std::smatch said;
-  if (!std::regex_search(e.headline, said, std::regex("(computed|busy) for (?:about |at least )?([0-9.e-]+ %)")))
+  if (!std::regex_search(
+          e.headline, said,
+          std::regex("(computed|busy) for (?:about |at least )?([0-9.e-]+ %)( of the [^;]* that readings "
+                     "cover)?")))
     return;
   // Where no kernel counts, they are named as what they are.
   const bool for_nothing = std::regex_search(e.headline, std::regex(", (all|none of it) for "));
@@ -40,7 +43,7 @@ void expect_headline(const Explanation& e) {
       useful += e.ledger.total(Account::kUseful, device);
       if (for_nothing)
         useful += e.ledger.total(Account::kDiscarded, device) + e.ledger.total(Account::kUnderWay, device);
-      time += e.ledger.span();
+      time += said[3].matched ? observed(e.ledger, device) : e.ledger.span();
     }
     shares.push_back(human_percent(static_cast<double>(useful) / static_cast<double>(time)));
   }

@@ -301,7 +301,10 @@ std::optional<Bound> bound_of(const Analysis& a) {
       jobs.empty() ? "" : fmt::format("for the job on {}, ", gpu_names(a, job)),
       with_more_room(a).empty() || !jobs.empty() ? "" : "one job uses all these GPUs, ",
       unread ? ", with all that no reading covers," : "", others ? " and all kernels of others" : "",
-      a.waits_in_kernels.claims.empty() ? "" : " and all kernels that only wait for another GPU", until_words(a, job));
+      a.waits_in_kernels.claims.empty() ? ""
+      : a.waits_in_kernels.everywhere   ? " and all time in which kernels hardly work"
+                                        : " and all kernels that only wait for another GPU",
+      until_words(a, job));
   return bound;
 }
 

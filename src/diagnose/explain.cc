@@ -33,7 +33,7 @@ namespace diagnose {
 namespace {
 
 // Their order only breaks ties.
-constexpr std::array<Rule, 32> kRules{never_uses_gpu,
+constexpr std::array<Rule, 33> kRules{never_uses_gpu,
                                       placement,
                                       owners_unknown,
                                       utilisation_not_reported,
@@ -43,6 +43,7 @@ constexpr std::array<Rule, 32> kRules{never_uses_gpu,
                                       late_gpus,
                                       quiet_end,
                                       between_jobs,
+                                      jobs_in_turn,
                                       no_kernel_seen,
                                       installed_first,
                                       startup,

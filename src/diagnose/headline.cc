@@ -213,20 +213,28 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   const Nanos time = a.ledger.span() * static_cast<Nanos>(devices.size());
   const auto share = [&](Nanos ns) { return static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, time)); };
   const bool one = devices.size() == 1;
+  bool by_read = false;  // shares are of what readings cover
   const auto uneven = [&](Account account) {
-    return apart(a, devices, [&](std::size_t device) { return share_of_span(a, a.ledger.total(account, device)); });
+    return apart(a, devices, [&](std::size_t device) {
+      const Nanos unread_there =
+          by_read && account == Account::kUseful ? a.ledger.total(Account::kUnobserved, device) : 0;
+      return static_cast<double>(a.ledger.total(account, device)) /
+             static_cast<double>(std::max<Nanos>(1, a.ledger.span() - unread_there));
+    });
   };
   const Nanos useful = total(Account::kUseful), idle = total(Account::kUnexplained);
-  const std::string busy = human_percent(share(useful));
+  std::string busy = human_percent(share(useful));
   constexpr Nanos kHardly = 20;  // of the time a twentieth
-  Nanos pauses = 0, error = 0, ended = 0, busy_then = 0;
+  Nanos pauses = 0, error = 0, ended = 0, busy_then = 0, before = 0;
   for (const LedgerEntry& entry : a.ledger.entries)
     if (entry.account == Account::kUnexplained && recurs(a, entry.phase)) pauses += entry.ns;
   std::vector<std::size_t> quiet;  // at the end
   for (const std::size_t device : devices) {
     if (a.gpus[device].quiet_end) quiet.push_back(device);
     for (const Slice& slice : a.devices[device].slices)
-      if (at_a_quiet_end(a, device, slice)) {
+      if (slice.account == Account::kUnexplained && before_its_turn(a, device, slice)) {
+        before += slice.end - slice.begin;
+      } else if (at_a_quiet_end(a, device, slice)) {
         if (slice.account == Account::kUnexplained) ended += slice.end - slice.begin;
         if (is_busy(slice.account)) busy_then += slice.end - slice.begin;
       }
@@ -234,33 +242,53 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   for (const std::size_t device : devices) error += a.gpus[device].busy_error;
   const double material = a.limits[Threshold::kMaterial];
   const double unread = share(total(Account::kUnobserved));
-  const std::string unknown = unread >= material ? fmt::format("; for {} no reading says what {} did",
-                                                               human_percent(unread), one ? "it" : "they")
-                                                 : "";
-  const std::string least = unknown.empty() ? "" : "at least ";
+  std::string unknown = unread >= material ? fmt::format("; for {} no reading says what {} did", human_percent(unread),
+                                                         one ? "it" : "they")
+                                           : "";
+  std::string least = unknown.empty() ? "" : "at least ";
   const std::string none =
       fmt::format("No kernel was seen{} in {}{}.",
                   devices.size() < a.devices.size() ? " on " + gpu_names(a, devices) : "", span_words(a), unknown);
   if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0) return none;
+  const Nanos read = time - total(Account::kUnobserved);
+  std::string all = span_words(a);
+  if (!unknown.empty() && read > 0 && a.meta.origin.starts_with("import:")) {  // who wrote the log was not there
+    busy = human_percent(static_cast<double>(useful) / static_cast<double>(read));
+    unknown =
+        fmt::format("; for {} of {} no reading says what {} did", human_percent(unread), all, one ? "it" : "they");
+    all = fmt::format("the {} that readings cover", human_duration(read / static_cast<Nanos>(devices.size())));
+    least.clear();
+    by_read = true;
+  }
+  const auto of_all = [&](Nanos ns) {
+    return human_percent(static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, by_read ? read : time)));
+  };
   const bool waits = a.material(length(a.waits_in_kernels.claims));
   const char* const did = !waits ? "computed for" : one ? "had a kernel for" : "had kernels for";
+  if (!a.job.has_contexts && before > 0 && useful > 0 &&
+      static_cast<double>(ended + before) >= a.limits[Threshold::kMajority] * static_cast<double>(idle)) {
+    const Turns turns = turns_of(a);
+    return fmt::format("{} {} {}{} of {}{}{}. {} stood free until {} had been given back.", subject(a, devices), did,
+                       least, busy, all, mean_of(uneven(Account::kUseful)), unknown, gpu_names(a, turns.later),
+                       gpu_names(a, turns.first));
+  }
   if (!a.job.has_contexts && static_cast<double>(ended) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) &&
       ended > 0 && useful > 0)
     return fmt::format(
-        "{} {} {}{} of {}{}{}. {} {}.", subject(a, devices), did, least, busy, span_words(a),
-        mean_of(uneven(Account::kUseful)), unknown,
+        "{} {} {}{} of {}{}{}. {} {}.", subject(a, devices), did, least, busy, all, mean_of(uneven(Account::kUseful)),
+        unknown,
         quiet.size() == devices.size()
-            ? fmt::format("For {} at the end", human_percent(share(ended + busy_then)))
+            ? fmt::format("For {} at the end", of_all(ended + busy_then))
             : fmt::format("On {} at the end, for {},", gpu_names(a, quiet), lengths_of_ends(a, quiet)),
         kHardly * busy_then <= ended + busy_then ? "hardly a kernel ran any more" : "far fewer kernels ran");
   if (!a.job.has_contexts && share(idle - pauses) >= material)
     return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
                        subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
-                       span_words(a), mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
+                       all, mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
   if (!a.job.has_contexts && pauses > 0 && useful > 0)
     return fmt::format("{} {} {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices), did, least,
-                       busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)), unknown);
-  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, span_words(a),
+                       busy, all, mean_of(uneven(Account::kUseful)), of_all(idle), unknown);
+  std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, all,
                                  mean_of(uneven(Account::kUseful)), unknown);
   if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   const Phrase* largest = nullptr;
@@ -438,8 +466,8 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (cast.used.empty())
     return fmt::format("What the GPUs did in {} is unknown: {}.", span_words(a),
                        !cast.unreported.empty() && logged_no_utilisation(a, cast.unreported.front())
-                           ? "the log has no column of utilisation"
-                           : "their utilisation was not reported");
+                           ? "the log has " + no_utilisation_words(a)
+                           : std::string("their utilisation was not reported"));
   if (const auto readings = too_few_readings(a)) return about_readings(a, *readings);
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (unobserved == a.ledger.budget()) return fmt::format("No reading covers these {}.", span_words(a));
@@ -450,7 +478,9 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
                        !finding.claims.empty() && finding.claims.front().account == Account::kUseful;
     if (waits) text += fmt::format(" In {} of it their kernels only waited.", human_percent(a.share(finding.cost())));
   }
-  if (const Nanos waited = length(a.waits_in_kernels.claims); a.material(waited))
+  if (const Nanos waited = length(a.waits_in_kernels.claims); a.material(waited) && a.waits_in_kernels.everywhere)
+    text += fmt::format(" In {} of it kernels hardly worked.", human_percent(a.share(waited)));
+  else if (a.material(waited))
     text += fmt::format(" In {} of it kernels {} another GPU{}.", human_percent(a.share(waited)),
                         may_have_a_job_of_its_own(a) ? "hardly worked beside" : "only waited for",
                         may_have_a_job_of_its_own(a) ? ", and may have waited" : "");

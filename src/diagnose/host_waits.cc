@@ -129,25 +129,38 @@ Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
 
 namespace {
 
+struct Copied {
+  double bytes = 0;
+  Nanos claimed = 0;  // of the time between these readings
+  double rate = 0;    // bytes per second times seconds claimed
+};
+
 // What came over PCIe to a device between readings in which some of its claimed time lies: at most of that time, at
 // least all that was copied in it. Nothing where it was not counted.
-std::optional<double> copied_in(const Analysis& a, std::size_t device, const Claims& claims) {
+std::optional<Copied> copied_in(const Analysis& a, std::size_t device, const Claims& claims) {
   if (!a.gpus[device].copied) return std::nullopt;
-  double bytes = 0;
+  Copied all;
   auto piece = std::find_if(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return p.device == device; });
   for (const CopiedBytes& copied : *a.gpus[device].copied) {
     while (piece != claims.end() && piece->device == device && piece->end <= copied.begin) ++piece;
     if (piece == claims.end() || piece->device != device) break;
-    if (piece->begin < copied.end) bytes += copied.bytes;
+    Nanos claimed = 0;
+    for (auto one = piece; one != claims.end() && one->device == device && one->begin < copied.end; ++one)
+      claimed += std::min(one->end, copied.end) - std::max(one->begin, copied.begin);
+    if (claimed <= 0) continue;
+    all.bytes += copied.bytes;
+    all.claimed += claimed;
+    all.rate += copied.bytes / seconds(copied.end - copied.begin) * seconds(claimed);
   }
-  return bytes;
+  return all;
 }
 
 }  // namespace
 
 double copying(const Analysis& a, const Claims& claims) {
   double bytes = 0;
-  for (std::size_t device = 0; device < a.gpus.size(); ++device) bytes += copied_in(a, device, claims).value_or(0);
+  for (std::size_t device = 0; device < a.gpus.size(); ++device)
+    bytes += copied_in(a, device, claims).value_or(Copied{}).bytes;
   return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
 }
 
@@ -165,9 +178,9 @@ bool too_few_for_the_link(const Analysis& a, const Claims& claims) {
   double time = 0;
   for (const std::size_t device : devices_of(claims)) {
     const auto rate = a.gpus[device].link ? a.gpus[device].link->bytes_per_second() : std::nullopt;
-    const auto bytes = copied_in(a, device, claims);
-    if (!rate || !bytes) return false;
-    time += *bytes / (kFarSide * *rate);
+    const auto copied = copied_in(a, device, claims);
+    if (!rate || !copied) return false;
+    time += copied->bytes / (kFarSide * *rate);
   }
   return time < a.limits[Threshold::kMaterial] * seconds(length(claims));
 }
@@ -178,9 +191,9 @@ std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claim
   double time = 0;
   for (const std::size_t device : devices_of(claims)) {
     const auto rate = a.gpus[device].link ? a.gpus[device].link->bytes_per_second() : std::nullopt;
-    const auto bytes = copied_in(a, device, claims);
-    if (!rate || !bytes) return std::nullopt;
-    time += *bytes / *rate;
+    const auto copied = copied_in(a, device, claims);
+    if (!rate || !copied) return std::nullopt;
+    time += copied->bytes / *rate;
   }
   return time / std::max(1e-9, seconds(length(claims)));
 }
@@ -234,12 +247,17 @@ void suspect_copies(const Analysis& a, Finding& finding) {
   if (copying(a, finding.claims) < a.limits[Threshold::kCovers]) return;
   std::erase(finding.candidates, Cause::kPageableCopies);
   finding.candidates.insert(finding.candidates.begin(), Cause::kPageableCopies);
-  double bytes = 0;
-  for (std::size_t device = 0; device < a.gpus.size(); ++device)
-    bytes += copied_in(a, device, finding.claims).value_or(0);
+  Copied all;
+  std::size_t devices = 0;
+  for (std::size_t device = 0; device < a.gpus.size(); ++device) {
+    const Copied copied = copied_in(a, device, finding.claims).value_or(Copied{});
+    all.claimed += copied.claimed, all.rate += copied.rate;
+    if (copied.claimed > 0) ++devices;
+  }
   finding.evidence.push_back(
-      fmt::format("{}/s came over PCIe meanwhile",
-                  human_bytes(static_cast<std::int64_t>(bytes / seconds(length(finding.claims))))));
+      fmt::format("{}/s came over PCIe{} in the readings of that time",
+                  human_bytes(static_cast<std::int64_t>(all.rate / std::max(1e-9, seconds(all.claimed)))),
+                  devices > 1 ? " to each GPU, on average," : ""));
 }
 
 bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims) {

@@ -183,6 +183,26 @@ TEST(LogClocks, ALimitIsToldWhereNoHighestClockTellsWhatItCosts) {
   EXPECT_EQ(find(log(kReasonSwPowerCap), Cause::kThrottling), nullptr) << "a busy board draws what it may";
 }
 
+TEST(LogClocks, TheClockWithoutTheLimitTellsWhatItCostsWhereNoHighestIsRecorded) {
+  const auto text = [](double clock_else) {
+    const auto braked = [](double t) { return t > 200; };
+    Recording recording = log_of_gpus({[&](double t) {
+                                        return LogRow{0.99, 0.4, braked(t) ? 302.0 : 640.0, 9e9};
+                                      }},
+                                      300);
+    recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kSmClock,
+                     [&](double t) { return braked(t) ? 996 : clock_else; });
+    recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kEventReasons,
+                     [&](double t) { return braked(t) ? static_cast<double>(kReasonHwPowerBrake) : 0; });
+    return everything(explain(recording));
+  };
+  EXPECT_THAT(text(1965), HasSubstr("GPU 0 runs below its clocks (power brake)"));
+  EXPECT_THAT(text(1965), HasSubstr("SM clock 996 MHz under it for 1:39, from"));
+  EXPECT_THAT(text(1965), HasSubstr("1965 MHz else, with kernels running; it drew 302 W then, 640 W else"));
+  EXPECT_THAT(text(1965), Not(HasSubstr("is not known")));
+  EXPECT_THAT(text(990), HasSubstr("by how much the clocks are lower is not known")) << "it did less then";
+}
+
 TEST(LogClocks, ALogOfAnotherMakersGpuIsNotToldToAskNvidiaSmi) {
   for (const bool power_alone : {true, false}) {
     Recording recording = log_of_gpus({[=](double) {

@@ -76,6 +76,29 @@ TEST(LogPhases, KernelsThatWaitForAnotherGpuAreNoBound) {
   EXPECT_THAT(everything(explain(log_of_gpus({rank, rank}, 400))), Not(HasSubstr("only waited for")));
 }
 
+TEST(LogPhases, KernelsThatHardlyWorkOnAllGpusAtOnceAreNoHealthyJob) {
+  const auto waits = [](double t) { return std::fmod(t, 30) < 6; };
+  const auto rank = [&](double t) { return waits(t) ? LogRow{1.0, 0.0, 171, 9e9} : LogRow{0.98, 0.5, 595, 9e9}; };
+  const Explanation e = explain(log_of_gpus({rank, rank, rank, rank}, 600));
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  const Finding* low = find(e, Cause::kStraggler);
+  ASSERT_NE(low, nullptr) << everything(e);
+  EXPECT_EQ(low->title, "Kernels on GPUs 0 to 3 hardly worked in 20 % of the GPU time, on all at the same times");
+  EXPECT_THAT(low->evidence, Contains(HasSubstr("showed a kernel at 171 W and untouched memory; at 595 W where")));
+  EXPECT_THAT(low->evidence, Contains("as a rule 6.0 s at a time, every 30.0 s"));
+  ASSERT_TRUE(low->gain && e.bound);
+  EXPECT_NEAR(low->gain->high, 1.25, 0.03);
+  EXPECT_GE(e.bound->speedup_high, low->gain->high);
+  EXPECT_THAT(e.headline, HasSubstr("In 20 % of it kernels hardly worked."));
+  // Of one GPU of a job on several machines, too; its power alone tells nothing.
+  EXPECT_THAT(everything(explain(log_of_gpus({rank}, 600))), HasSubstr("Kernels on GPU 0 hardly worked in 20 %"));
+  const auto small = [&](double t) { return waits(t) ? LogRow{1.0, {}, 171, 9e9} : LogRow{0.98, {}, 595, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({small, small}, 600))), Not(HasSubstr("hardly worked")));
+  // At times of its own each may do what it likes.
+  const auto other = [&](double t) { return rank(t + 12); };
+  EXPECT_THAT(everything(explain(log_of_gpus({rank, other}, 600))), Not(HasSubstr("on all at the same times")));
+}
+
 TEST(LogPhases, KernelsThatWaitAreFoundByTheirPowerAlone) {
   const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
   const auto late = [&](double t) { return waits(t) ? LogRow{0.0, {}, 64, 9e9} : LogRow{0.97, {}, 250, 9e9}; };
@@ -313,6 +336,38 @@ TEST(LogPhases, WhatCouldBeGainedIsCountedUntilTheJobHadEnded) {
   EXPECT_GT(explain(log_of_gpus({until(600), until(1200)}, 1200)).bound->speedup_high, 1.2) << "the other goes on";
 }
 
+TEST(LogPhases, AGpuThatIsHardlyUsedIsNoSlowJob) {
+  const auto log = [](double busy, double period) {
+    return explain(log_of_gpus({[=](double t) {
+                                 return LogRow{std::fmod(t, period) < 1 ? busy : 0.0, 0.0, 21, 412e6};
+                               }},
+                               1200));
+  };
+  const Explanation desktop = log(0.01, 17);
+  EXPECT_EQ(desktop.findings.front().title, "Hardly a kernel was seen in the recorded time");
+  EXPECT_THAT(everything(desktop), HasSubstr("use the GPU or give it back"));
+  EXPECT_THAT(everything(desktop), Not(HasSubstr("a batch k times larger")));
+  EXPECT_EQ(find(desktop, Cause::kInputTooFewWorkers), nullptr);
+  EXPECT_NE(find(log(0.9, 17), Cause::kInputTooFewWorkers), nullptr) << "1 s in 17 is a job";
+}
+
+TEST(LogPhases, GpusThatStandFreeUntilOthersAreGivenBackAreOfJobsInTurn) {
+  const auto works = [](double) { return LogRow{0.96, 0.4, 300, 20e9}; };
+  const auto nobody = [](double) { return LogRow{0.0, 0.0, 60, 2e6}; };
+  const auto first = [&](double t) { return t <= 300 ? works(t) : nobody(t); };
+  const auto later = [&](double t) { return t <= 300 ? nobody(t) : works(t); };
+  const Explanation e = explain(log_of_gpus({first, first, later, later}, 600));
+  EXPECT_THAT(everything(e),
+              HasSubstr("GPUs 2 and 3 stood free until GPUs 0 and 1 had been given back: jobs that ran in "
+                        "turn"));
+  EXPECT_THAT(e.headline, HasSubstr("GPUs 2 and 3 stood free until GPUs 0 and 1 had been given back."));
+  EXPECT_THAT(everything(e), Not(HasSubstr("came before the first work")));
+  EXPECT_THAT(everything(e), HasSubstr(human_factor(2.0) + " at most, if both had begun together"));
+  // Alone, or beside one that goes on, it may be a job that starts.
+  EXPECT_THAT(everything(explain(log_of_gpus({later}, 600))), Not(HasSubstr("stood free until")));
+  EXPECT_THAT(everything(explain(log_of_gpus({works, later}, 600))), Not(HasSubstr("stood free until")));
+}
+
 TEST(LogPhases, BytesThatCameMeanwhileMakeCopiesTheFirstGuess) {
   const auto rests = [](double t) { return LogRow{std::fmod(t, 26) < 4 ? 0.9 : 0.0, 0.1, 200, 9e9}; };
   Recording recording = log_of_gpus({rests}, 600);
@@ -321,7 +376,8 @@ TEST(LogPhases, BytesThatCameMeanwhileMakeCopiesTheFirstGuess) {
       {Metric::kPcieRxRate, std::vector<std::int64_t>(track.at.size(), from_unit(Metric::kPcieRxRate, 12e9)), {}});
   const Explanation e = explain(recording);
   EXPECT_EQ(e.findings.front().candidates.front(), Cause::kPageableCopies);
-  EXPECT_THAT(everything(e), HasSubstr("GiB/s came over PCIe meanwhile"));
+  EXPECT_THAT(everything(e), HasSubstr(human_bytes(12'000'000'000) + "/s came over PCIe in the readings of that time"))
+      << "as the log says, however much of that time the GPU was idle";
 }
 
 TEST(LogPhases, GpusOfThreeLevelsAreThreeGroups) {

@@ -26,7 +26,8 @@ TEST(Logs, WhatNoReadingCoversIsNeitherIdleNorBusyAndBoundsNothing) {
                                               return t <= 60 ? working(0.9) : LogRow{{}, {}, 200, 12e9};
                                             }},
                                             120));
-  EXPECT_THAT(e.headline, HasSubstr("at least 45 % of 2:00; for 50 % no reading says what it did"));
+  EXPECT_THAT(e.headline,
+              HasSubstr("for 90 % of the 1:00 that readings cover; for 50 % of 2:00 no reading says what it did"));
   const Finding* open = find(e, Cause::kLaunchBound);
   ASSERT_NE(open, nullptr);
   ASSERT_TRUE(open->gain);
@@ -441,6 +442,12 @@ TEST(Logs, GpusThatAreLowInTheSameReadingsAreSaidToBe) {
     return everything(explain(log_of_gpus({gpu(0), gpu(shift), gpu(0)}, 400)));
   };
   EXPECT_THAT(text(0), HasSubstr("GPUs 0 to 2 are low in the same readings (80 of 80)"));
+  const auto shortly = [](double t) { return working(std::fmod(t, 10) < 2 ? 0.01 : 0.95); };
+  const Explanation e = explain(log_of_gpus({shortly, shortly}, 400));
+  EXPECT_THAT(
+      e.findings.front().evidence.front(),
+      HasSubstr("GPUs 0 and 1 are low in the same readings (80 of 80), in rounds of 10 (10.0 s), 39 of them: in "
+                "most 2 show hardly a kernel; what they wait for they have in common"));
   EXPECT_THAT(text(10), Not(HasSubstr("in the same readings"))) << "each at a time of its own";
 }
 

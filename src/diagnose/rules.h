@@ -23,6 +23,7 @@ using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 [[nodiscard]] std::vector<Finding> late_gpus(const Analysis&);         // others' kernels only wait for it
 [[nodiscard]] std::vector<Finding> quiet_end(const Analysis&);
 [[nodiscard]] std::vector<Finding> between_jobs(const Analysis&);
+[[nodiscard]] std::vector<Finding> jobs_in_turn(const Analysis&);
 [[nodiscard]] std::vector<Finding> no_kernel_seen(const Analysis&);
 // rules_unknown.cc
 [[nodiscard]] std::vector<Finding> owners_unknown(const Analysis&);

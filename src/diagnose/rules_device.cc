@@ -66,11 +66,21 @@ bool by_heat_alone(const ClockLimits& clocks) {
   return clocks.hot || ((clocks.reasons & kHeat) != 0 && (clocks.reasons & ~(kHeat | kWithHeat)) == 0);
 }
 
+// Where the highest clock was not recorded and the driver named limits for a part of the time: the clock that it had
+// with kernels at all other times, if that is far above.
+std::optional<double> clock_without_limit(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.gpus[device].clocks;
+  const bool known = clocks.recorded && !clocks.clock_before_mhz && clocks.limited_clock_mhz && clocks.other_clock_mhz;
+  if (!known || a.devices[device].device.sm_clock_max_mhz.value_or(0) > 0) return std::nullopt;
+  const bool far = *clocks.limited_clock_mhz <= (1 - a.limits[Threshold::kThrottleLoss]) * *clocks.other_clock_mhz;
+  return far ? clocks.other_clock_mhz : std::nullopt;
+}
+
 // The clock that it would have had, in MHz.
 std::optional<double> full_clock_of(const Analysis& a, std::size_t device) {
   if (a.gpus[device].clocks.clock_before_mhz) return a.gpus[device].clocks.clock_before_mhz;
   const auto most = a.devices[device].device.sm_clock_max_mhz;
-  return most && *most > 0 ? std::optional(static_cast<double>(*most)) : std::nullopt;
+  return most && *most > 0 ? std::optional(static_cast<double>(*most)) : clock_without_limit(a, device);
 }
 
 }  // namespace
@@ -166,6 +176,9 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
                                    *clocks.limited_clock_mhz, clocks.hot ? "while it was hot" : "with far less power",
                                    when_limited(a, clocks), *clocks.clock_before_mhz, clocks.hot ? "before" : "else",
                                    power_words(clocks), no_reason(a)));
+  else if (const auto other = clock_without_limit(a, device))
+    evidence.push_back(fmt::format("SM clock {:.0f} MHz under it{}, {:.0f} MHz else, with kernels running{}",
+                                   *clocks.limited_clock_mhz, when_limited(a, clocks), *other, power_words(clocks)));
   else
     evidence.push_back(
         fmt::format("SM clock {:.0f} MHz then, of {:.0f} MHz", *clocks.limited_clock_mhz, *full_clock_of(a, device)));

@@ -478,7 +478,7 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
   finding.evidence = storage_sentences(s);
   if (saves && s.owner_write && *s.owner_write < 1)
     finding.evidence.push_back("that it saves is told by its own words or its stacks: nothing had gone to storage yet");
-  finding.evidence.push_back(owner_sentence(s));
+  if (s.owners > 0) finding.evidence.push_back(owner_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
   append(finding.evidence, growth(a, finding.claims));
   claim_waits_beside(a, parts.beside_checkpoint, finding);

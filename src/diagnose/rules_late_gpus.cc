@@ -98,6 +98,36 @@ std::vector<Finding> one_works_alone(const Analysis& a) {
   return only(std::move(finding));
 }
 
+// On all of them at once: no GPU here tells what they wait for, nor that they wait.
+std::vector<Finding> none_works(const Analysis& a) {
+  const std::vector<Window> times = times_of(a.waits_in_kernels.claims);
+  std::set<std::size_t> low;
+  for (const ClaimedPiece& piece : a.waits_in_kernels.claims) low.insert(piece.device);
+  const std::vector<std::size_t> devices(low.begin(), low.end());
+  const std::string names = gpu_names(a, devices);
+  Finding finding;
+  finding.claims = a.waits_in_kernels.claims;
+  finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication, Cause::kValidation, Cause::kLaunchBound,
+                        Cause::kBatchTooSmall};
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = "N";
+  finding.title =
+      fmt::format("Kernels on {} hardly worked in {} of the GPU time{}", names, human_percent(a.share(finding.cost())),
+                  devices.size() > 1 ? ", on all at the same times" : "");
+  finding.evidence = {waiting_sentence(a, devices)};
+  say_pace(a, times, finding);
+  finding.evidence.push_back(
+      "so kernels look that wait in a collective for a process on another machine, which this log does not have");
+  finding.told_apart_from = {"a hang: their kernels worked again after each time"};
+  finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", names);
+  finding.advice = fmt::format(
+      "see what their processes do then: their stacks ({}); of a job on several machines, log "
+      "the GPUs of the others, too",
+      stack_tool(a));
+  gains_by_removal(a, finding, "if that time vanished and the kernels that work stay as they are");
+  return only(std::move(finding));
+}
+
 }  // namespace
 
 // Ranks that are done with their part of a step spin in a collective until the last one comes. Of what that one waits
@@ -106,6 +136,7 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   const WaitsInKernels& waits = a.waits_in_kernels;
   if (!a.material(length(waits.claims))) return {};
   if (waits.worker) return one_works_alone(a);
+  if (waits.everywhere) return none_works(a);
   const bool alone = readings_alone(a);
   std::set<std::size_t> waiting;
   for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);

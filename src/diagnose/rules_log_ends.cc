@@ -67,8 +67,47 @@ bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
   return a.gpus[device].quiet_end && slice.begin >= a.gpus[device].quiet_end->from;
 }
 
+namespace {
+
+// Whether this one, which worked before, was given back about when another one was taken.
+bool made_room(const Analysis& a, std::size_t device, Nanos taken) {
+  const auto& end = a.gpus[device].quiet_end;
+  const Nanos slack = std::max(a.limits.time(Threshold::kHeldLong), 3 * a.meta.interval);
+  return end && end->memory_after && *end->memory_after < kLeastContext && end->from > a.window.begin &&
+         end->from <= taken + slack;
+}
+
+bool had_to_wait(const Analysis& a, std::size_t device) {
+  const auto& until = a.gpus[device].free_until;
+  if (!until || a.ledger.busy(device) == 0) return false;
+  for (std::size_t other = 0; other < a.devices.size(); ++other)
+    if (other != device && made_room(a, other, *until)) return true;
+  return false;
+}
+
+}  // namespace
+
+Turns turns_of(const Analysis& a) {
+  Turns turns;
+  if (!readings_alone(a)) return turns;
+  std::optional<Nanos> last;  // of the later ones to be taken
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (!had_to_wait(a, device)) continue;
+    turns.later.push_back(device);
+    last = std::max(last.value_or(a.window.begin), *a.gpus[device].free_until);
+  }
+  for (std::size_t device = 0; last && device < a.devices.size(); ++device)
+    if (made_room(a, device, *last)) turns.first.push_back(device);
+  return turns;
+}
+
+bool before_its_turn(const Analysis& a, std::size_t device, const Slice& slice) {
+  const auto& until = a.gpus[device].free_until;
+  return until && slice.begin < *until && !is_busy(slice.account) && readings_alone(a) && had_to_wait(a, device);
+}
+
 bool during_work(const Analysis& a, std::size_t device, const Slice& slice) {
-  return !at_a_quiet_end(a, device, slice) && !in_a_gap(a, device, slice);
+  return !at_a_quiet_end(a, device, slice) && !in_a_gap(a, device, slice) && !before_its_turn(a, device, slice);
 }
 
 Claims between_jobs_of(const Analysis& a) {
@@ -85,6 +124,18 @@ bool only_starts(const Analysis& a) {
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (growth(a, device).lately) return true;
   return false;
+}
+
+bool hardly_used(const Analysis& a) {
+  const double quiet = a.limits[Threshold::kQuietUtil];
+  if (!readings_alone(a) || a.job.has_contexts || a.ledger.busy() == 0 ||
+      static_cast<double>(a.ledger.busy()) > quiet * static_cast<double>(a.ledger.budget()))
+    return false;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
+    if (!util || util->samples == 0 || util->p95 > quiet || a.gpus[device].quiet_end) return false;
+  }
+  return true;
 }
 
 std::string most_memory(const Analysis& a, std::size_t device) {
@@ -177,6 +228,39 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   return only(std::move(finding));
 }
 
+// Jobs of which each had some of the GPUs, one after the other, while the others were free.
+std::vector<Finding> jobs_in_turn(const Analysis& a) {
+  const Turns turns = turns_of(a);
+  if (turns.later.empty()) return {};
+  Finding finding;
+  finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kUnexplained && before_its_turn(a, device, slice);
+  });
+  if (!a.material(finding.cost())) return {};
+  Nanos longest = 0;  // of what each had its GPUs for
+  for (const std::size_t device : turns.first)
+    longest = std::max(longest, a.gpus[device].quiet_end->from - a.window.begin);
+  for (const std::size_t device : turns.later) {
+    const Nanos until = *a.gpus[device].free_until;
+    longest = std::max(longest, a.window.end - until);
+    finding.evidence.push_back(fmt::format(
+        "{}: less than {:.0f} MiB in use until {}, for {} from the beginning: no program had a context of "
+        "CUDA there",
+        a.device_name(device), kLeastContext / (1 << 20), a.when(until), human_duration(until - a.window.begin)));
+  }
+  finding.tiers = "N";
+  finding.confidence = Confidence::kMedium;
+  finding.cause = Cause::kMonitoringMostlyElse;
+  finding.title = fmt::format("{} stood free until {} had been given back: jobs that ran in turn",
+                              gpu_names(a, turns.later), gpu_names(a, turns.first));
+  finding.would_overturn = "a job that held both at once, or needed what the earlier one made";
+  finding.advice = "start the later job beside the earlier one, on the GPUs that are free then (headroom batch does)";
+  finding.gain = Gain{1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(std::max<Nanos>(1, longest)),
+                      "if both had begun together and neither slows the other down"};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  return only(std::move(finding));
+}
+
 // A log of several jobs, one after the other: what lies between them is none's idle time.
 std::vector<Finding> between_jobs(const Analysis& a) {
   if (!readings_alone(a)) return {};
@@ -222,7 +306,8 @@ std::vector<Finding> between_jobs(const Analysis& a) {
 // A log in which nothing ever ran says nothing about loaders and batches.
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
   const bool hardly = a.ledger.busy() > 0;  // a kernel or two
-  if (!readings_alone(a) || (hardly && !only_starts(a))) return {};
+  const bool unused = hardly_used(a) && !only_starts(a);
+  if (!readings_alone(a) || (hardly && !unused && !only_starts(a))) return {};
   // The driver's lists were read all the while, and nobody was in them.
   const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
                           a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter) && !a.material(unseen_at_end(a));
@@ -245,6 +330,8 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (hardly) {
     finding.title = "Hardly a kernel was seen in the recorded time";
     std::erase(finding.candidates, Cause::kJobNeverUsesGpu);
+    finding.evidence.push_back(
+        fmt::format("a kernel was resident for {} of the time", human_percent(a.share(a.ledger.busy()))));
   }
   bool held = false, starts = false, stands = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -273,6 +360,13 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (starts && !of_the_job) {
     finding.candidates.insert(finding.candidates.begin(), Cause::kStartupLoad);
     finding.advice = "log on until its kernels run, or record the job itself: headroom run -- CMD";
+  }
+  if (unused) {
+    std::erase(finding.candidates, Cause::kHang);  // kernels came again
+    finding.candidates.push_back(Cause::kInteractiveHoldingGpu);
+    finding.advice =
+        "if nothing but a desktop or an idle server is there, use the GPU or give it back; else record the job itself: "
+        "headroom run -- CMD";
   }
   finding.bound = "unknown: nothing in this recording shows how fast the GPU would be";
   return only(std::move(finding));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/human.h"
 #include "base/median.h"
@@ -306,6 +307,28 @@ std::vector<std::string> beats(const Analysis& a) {
   return sentences;
 }
 
+// Where all GPUs at work go in the same rounds, once for all of them; else the rounds of each.
+std::vector<std::string> rounds_of(const Analysis& a) {
+  std::vector<std::size_t> at_work;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (!a.gpus[device].idle_peer) at_work.push_back(device);
+  std::vector<std::string> each = beats(a);
+  if (!a.common_lows || at_work.size() < 2 || each.size() != at_work.size()) return each;
+  const auto& first = a.gpus[at_work.front()].beat;
+  const bool alike = first && std::all_of(at_work.begin(), at_work.end(), [&](std::size_t device) {
+                       const auto& beat = a.gpus[device].beat;
+                       return beat && std::lround(beat->readings) == std::lround(first->readings) &&
+                              std::lround(beat->low) == std::lround(first->low);
+                     });
+  if (!alike) return each;
+  return {
+      fmt::format("{} are low in the same readings ({} of {}), in rounds of {:.0f} ({}), {} of them: in most {:.0f} "
+                  "show hardly a kernel; what they wait for they have in common",
+                  gpu_names(a, at_work), a.common_lows->shared, a.common_lows->low, first->readings,
+                  human_duration(static_cast<Nanos>(first->readings * static_cast<double>(first->interval))),
+                  first->rounds, first->low)};
+}
+
 // Once for all GPUs of which the same is to be said.
 std::vector<std::string> memories(const Analysis& a) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> said;
@@ -365,7 +388,7 @@ std::string may_share(const Analysis& a, std::vector<std::size_t> apart) {
 }  // namespace
 
 std::vector<Finding> idle_inseparable(const Analysis& a) {
-  if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a)) return {};
+  if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a) || hardly_used(a)) return {};
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return slice.account == Account::kUnexplained && !recurs(a, slice.phase) && !a.gpus[device].idle_peer &&
@@ -431,9 +454,10 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (a.material(error))
     resident += fmt::format(", give or take {}: a reading speaks for a part of its time only",
                             human_percent(static_cast<double>(error) / observed));
+  const std::vector<std::string> rounds = rounds_of(a), common = common_words(a);
+  append(finding.evidence, rounds);
   finding.evidence.push_back(std::move(resident));
-  append(finding.evidence, common_words(a));
-  append(finding.evidence, beats(a));
+  if (rounds.size() != 1 || a.devices.size() == 1) append(finding.evidence, common);
   if (between_steps) append(finding.evidence, memories(a));
   if (!a.material(error)) say_error(static_cast<double>(error) / observed, finding.evidence);
   say_what_came_before(a, finding);
@@ -484,7 +508,7 @@ bool each_is_short(const Analysis& a, const Claims& claims, std::size_t device) 
 
 std::vector<Finding> idle_phases(const Analysis& a) {
   std::vector<Finding> findings;
-  if (!readings_alone(a)) return findings;
+  if (!readings_alone(a) || hardly_used(a)) return findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Finding finding;
     claim_on(

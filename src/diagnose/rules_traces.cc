@@ -101,6 +101,12 @@ void name_copies_within(const Analysis& a, Finding& finding) {
           : "fewer copies: contiguous(), clone() and cat() once and not in each step, one memory format, in place";
 }
 
+// By the trace the memory of the host is pinned in all of its copies.
+bool pinned_already(const Analysis& a) {
+  const auto known = a.meta.extra.find("host_copies");
+  return known != a.meta.extra.end() && known->second == "pinned";
+}
+
 void name_copies_to_host(const Analysis& a, double pageable, Finding& finding) {
   const std::string by = copied_by(a, {GpuWork::kCopyToHost, GpuWork::kPageableToHost});
   if (!by.empty()) finding.evidence.push_back(fmt::format("{} launches these copies", by));
@@ -115,16 +121,20 @@ void name_copies_to_host(const Analysis& a, double pageable, Finding& finding) {
     finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};
   else
     finding.cause = Cause::kSyncPoints;
+  if (pinned_already(a))
+    finding.advice =
+        "fetch results less often, or later: keep and add them up on the GPU; on a stream of its own while kernels run";
 }
 
 // Copies by where they go: within the device no memory of the host is in them.
 void name_copies(const Analysis& a, Finding& finding) {
-  double pageable = 0, within = 0, peers = 0, to_host = 0;
+  double pageable = 0, within = 0, peers = 0, to_host = 0, from_host = 0;
   for (const NamedCode& copy : code_in(a, finding.claims)) {
     const auto is = [&](GpuWork work) { return copy.place == info(work).name; };
     if (copy.place.starts_with("pageable")) pageable += copy.share;
     if (is(GpuWork::kCopyOnDevice)) within += copy.share;
     if (is(GpuWork::kCopyToPeer)) peers += copy.share;
+    if (is(GpuWork::kCopyToDevice) || is(GpuWork::kPageableToDevice)) from_host += copy.share;
     if (is(GpuWork::kCopyToHost) || is(GpuWork::kPageableToHost)) to_host += copy.share;
   }
   const double majority = a.limits[Threshold::kMajority];
@@ -136,9 +146,16 @@ void name_copies(const Analysis& a, Finding& finding) {
     return;
   }
   if (within >= majority) return name_copies_within(a, finding);
-  if (pageable > 0 || to_host < majority)
+  if (pinned_already(a))
+    finding.evidence.push_back("by the trace the memory of the host is pinned in all copies from and to it");
+  else if (pageable > 0 || to_host < majority)
     finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
-  if (to_host >= majority) return name_copies_to_host(a, pageable, finding);
+  if (to_host >= majority) {
+    name_copies_to_host(a, pageable, finding);
+    if (from_host >= a.limits[Threshold::kMaterial])
+      finding.title = "The GPU copies to the host and from it, and no kernel runs meanwhile";
+    return;
+  }
   if (pageable >= majority) {
     finding.cause = Cause::kPageableCopies;
     if (may_be_no_python(a)) finding.advice = "copy from pinned memory (cudaHostAlloc), on a stream of its own";
@@ -150,6 +167,8 @@ void name_copies(const Analysis& a, Finding& finding) {
           ? "copy what comes next while kernels run: from pinned memory, on a stream of its own; or copy less"
           : "copy the next batch while kernels run: from pinned memory, on a stream of its own "
             "(non_blocking=True); or copy less";
+  if (pinned_already(a))
+    finding.advice = "copy what comes next while kernels run, on a stream of its own; or copy less";
 }
 
 // Copies overlap with kernels; those within the GPU are better left out.
@@ -464,6 +483,10 @@ std::vector<Finding> unexplained(const Analysis& a) {
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,
                           Cause::kLoggingUpload, Cause::kGilContention};
     finding.advice = "see what Python does there: headroom run -- CMD reads its stacks";
+    if (!operators && !unread && a.meta.origin == "import:kineto")
+      finding.advice =
+          "profile the CPU, too: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; or headroom run -- CMD, "
+          "which reads the stacks of Python";
     if (may_be_no_python(a)) {
       finding.candidates = {Cause::kHostGraphBuilding, Cause::kSlowStorage, Cause::kLoggingUpload};
       finding.advice =

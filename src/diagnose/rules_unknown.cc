@@ -131,7 +131,7 @@ std::vector<Finding> utilisation_not_logged(const Analysis& a, const std::vector
   finding.cause = Cause::kUtilisationNotReported;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "N";
-  finding.title = "The log has no column of utilisation";
+  finding.title = "The log has " + no_utilisation_words(a);
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return a.gpus[device].unreported && slice.account == Account::kUnobserved;
   });

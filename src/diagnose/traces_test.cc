@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is found in traces of profilers, and in step times of ranks.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -370,11 +371,13 @@ TEST(Traces, OperatorsThatWereNotTracedAreNotDenied) {
   recording.meta.extra["operators"] = "not traced";
   EXPECT_FALSE(says());
   recording.meta.extra["calls"] = "not traced";
+  EXPECT_NE(explain(recording).findings.at(0).advice.find("ProfilerActivity.CPU"), std::string::npos);
   EXPECT_NE(explain(recording).findings.at(0).title.find("what the host did meanwhile is not told by this trace"),
             std::string::npos);
   recording.meta.extra["calls"] = "not read";
   EXPECT_NE(explain(recording).findings.at(0).title.find("what the host did meanwhile is not read from this trace"),
             std::string::npos);
+  EXPECT_EQ(explain(recording).findings.at(0).advice.find("ProfilerActivity"), std::string::npos) << "no PyTorch";
   recording.meta.extra.erase("operators");
   EXPECT_EQ(explain(recording).findings.at(0).title, "The GPU waits while no operator runs");
 }
@@ -462,6 +465,20 @@ TEST(Traces, CopiesThatMayBePinnedAreNotToldToBe) {
     EXPECT_EQ(finding.advice.find("pin_memory=True") != std::string::npos, std::string(copy) != "copy to the GPU")
         << finding.advice;
   }
+}
+
+TEST(Traces, OfMemoryThatIsPinnedAlreadyNobodyIsToldToPinIt) {
+  const Profile profile{
+      .device = {{0, {"kernel"}}, {20, {"copy to the host"}}, {50, {"copy to the GPU"}}, {60, {"kernel"}}},
+      .thread = {{0, {"cudaLaunchKernel"}}, {10, {}}, {59, {"cudaLaunchKernel"}}},
+      .kernels = 1};
+  Recording recording = profile.build();
+  EXPECT_THAT(everything(explain(recording)), ::testing::HasSubstr("into pinned memory"));
+  recording.meta.extra["host_copies"] = "pinned";
+  const std::string text = everything(explain(recording));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("into pinned memory")));
+  EXPECT_THAT(text, ::testing::HasSubstr("the memory of the host is pinned in all copies from and to it"));
+  EXPECT_THAT(text, ::testing::HasSubstr("The GPU copies to the host and from it, and no kernel runs"));
 }
 
 // Ten steps of 10 us: kernels for 5, and 4 in this call from step `from` to step `to`.

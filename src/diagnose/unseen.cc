@@ -5,6 +5,7 @@
 
 #include "analyze/ran_before.h"
 #include "diagnose/idle_parts.h"
+#include "model/losses.h"
 
 namespace headroom::diagnose {
 
@@ -48,6 +49,12 @@ Nanos unseen_at_end(const Analysis& a) {
 
 bool logged_no_utilisation(const Analysis& a, std::size_t device) {
   return a.gpus[device].unreported && a.meta.origin.starts_with("import:") && !a.stats_of(device, Metric::kGpuUtil);
+}
+
+std::string no_utilisation_words(const Analysis& a) {
+  const bool left_out = std::any_of(a.losses.begin(), a.losses.end(),
+                                    [](const Loss& loss) { return loss.what == info(LossKind::kColumnNotKept).name; });
+  return left_out ? "no column that is known as one of utilisation" : "no column of utilisation";
 }
 
 namespace {

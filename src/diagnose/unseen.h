@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "analyze/analysis.h"
 #include "diagnose/claims.h"
@@ -21,6 +22,8 @@ namespace headroom::diagnose {
 [[nodiscard]] Nanos unseen_at_end(const Analysis& a);
 // Whether a device is unreported because a log was never asked for its utilisation: that says nothing of the driver.
 [[nodiscard]] bool logged_no_utilisation(const Analysis& a, std::size_t device);
+// "no column of utilisation"; that none is known as one, where the log has columns that are not kept.
+[[nodiscard]] std::string no_utilisation_words(const Analysis& a);
 // The readings of a GPU that a log of them has, where they are so few that they tell nothing but themselves: one has no
 // length, and a handful no pattern.
 [[nodiscard]] std::optional<std::int64_t> too_few_readings(const Analysis& a);

@@ -450,6 +450,14 @@ bool may_be_utilization(std::string_view header) {
   return gpu && (use || unit_word(unit) == "%");
 }
 
+bool is_sm_share(std::string_view header) {
+  if (header.size() > kLongestHeader) return false;
+  std::string unit;
+  Words words = words_in(header, unit);
+  take_unit(words, unit);
+  return words == Words{"sm"} && unit == "%";
+}
+
 std::optional<Nanos> time_unit(std::string_view unit) {
   constexpr Nanos kMinute = 60 * kSecond, kHour = 60 * kMinute;
   const std::string small = lower(unit);

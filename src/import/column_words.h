@@ -24,6 +24,9 @@ struct WordedColumn {
 // A header that is not known and yet may be the utilisation of a GPU: it has words for both, and none of another part.
 [[nodiscard]] bool may_be_utilization(std::string_view header);
 
+// "sm_pct", "SM [%]": a share of the SMs, of a GPU where other columns are readings of one.
+[[nodiscard]] bool is_sm_share(std::string_view header);
+
 // What a reason for low clocks is called by nvidia-smi ("reasons.sw_power_cap"), whoever spells it: "SwPowerCap", "HW
 // Slowdown"; "reasons.active" of a mask of them all. "power" and "thermal" are reasons where `of_clocks`, and what the
 // words say themselves ("throttle_thermal"). "": it is none.

@@ -209,6 +209,34 @@ TEST(Csv, AnnotationsOfInfluxDbAreNoHeader) {
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.21, 0.21, 0.21));
 }
 
+TEST(Csv, DecimalCommasBetweenCommasAreNamedInTheRefusal) {
+  std::string text = "Zeit,GPU,Auslastung [%],Leistung [W],Temperatur [C]\n", other = text;
+  for (int s = 0; s < 5; ++s) {
+    text += fmt::format("05.03.2025 09:17:0{},0,8{},5,209,04,65\n", s, s);
+    other += fmt::format("05.03.2025 09:17:0{},0,8{},209.4,65,P0,ok\n", s, s);
+  }
+  EXPECT_THAT(import_error(text).hint, testing::HasSubstr("decimal commas"));
+  EXPECT_THAT(import_error(text).hint, testing::HasSubstr("semicolons between cells"));
+  EXPECT_THAT(import_error(other).hint, testing::Not(testing::HasSubstr("decimal commas")));
+}
+
+TEST(Csv, AnnotationsBetweenTablesOfColumnsAreNoLostRows) {
+  std::string text;
+  for (int gpu = 0; gpu < 3; ++gpu) {
+    text +=
+        "#group,false,false,true,true\r\n#datatype,string,long,dateTime:RFC3339,string,long\r\n"
+        "#default,_result,,,,\r\n,result,table,_time,index,utilization_gpu\r\n";
+    for (int second = 0; second < 3; ++second)
+      text += fmt::format(",,{0},2024-05-28T09:00:0{1}Z,{0},{2}\r\n", gpu, second, 20 + gpu);
+    text += "\r\n";
+  }
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 3u);
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 2), ElementsAre(0.22, 0.22, 0.22));
+  EXPECT_EQ(lost(r, "unreadable_row"), 0) << detail(r, "unreadable_row");
+  EXPECT_EQ(lost(r, "interleaved_message"), 0);
+}
+
 TEST(Csv, GpusOfTwoHostsInATableWithARowPerMetric) {
   std::string text = "time,host,gpu,metric,value\n";
   for (int second = 0; second < 3; ++second)

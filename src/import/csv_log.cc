@@ -109,7 +109,7 @@ class CsvReader {
         below_header_ = lines.number();
         continue;
       }
-      if (trim(line).empty()) continue;
+      if (trim(line).empty() || (line[0] == '#' && is_annotation(line))) continue;  // of InfluxDB
       if (!has_columns_) {
         HR_TRYV(first_line(lines));
       } else {

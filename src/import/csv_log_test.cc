@@ -50,6 +50,18 @@ TEST(Csv, ColumnsThatTheirHeaderDoesNotTellAreToldByTheirRows) {
   EXPECT_TRUE(values(read_log(load("timestamp,cpu,load,memoryUsed")), Metric::kGpuUtil).empty());
 }
 
+TEST(Csv, AShareOfTheSmsIsTheUtilisationWhereNoOtherColumnIs) {
+  const auto util = [](std::string_view header) {
+    std::string text(header);
+    for (int i = 0; i < 20; ++i) text += fmt::format("\n{},58,14230,74", 1'707'000'000 + i);
+    return values(read_log(text + "\n"), Metric::kGpuUtil);
+  };
+  EXPECT_NEAR(mean(util("t,sm_pct,vram_mb,watts")), 0.58, 1e-9);
+  EXPECT_NEAR(mean(util("t,SM [%],memory.used,watts")), 0.58, 1e-9);
+  EXPECT_NEAR(mean(util("t,sm_pct,vram_mb,utilization.gpu")), 0.74, 1e-9);
+  EXPECT_TRUE(util("t,sm_pct,vram_mb,sm_active").empty()) << "of which it may be another reading";
+}
+
 TEST(Csv, MonitorsWriteInTheirOwnWords) {
   const auto log = [](std::string header, std::string_view cells) {
     header += "\n";
@@ -274,6 +286,22 @@ TEST(NvidiaSmi, ImpossibleValuesAreGarbageAndCounted) {
   EXPECT_EQ(lost(r, "value_out_of_range"), 3);
   EXPECT_EQ(lost(r, "unreadable_value"), 1);
   EXPECT_EQ(detail(r, "unreadable_value"), "first at line 3, column 26: 'soup'");
+}
+
+TEST(NvidiaSmi, ACellBesideTheUtilisationIsNoReadingThatIsLost) {
+  const auto worst = [](std::string_view util, std::string_view watts) {
+    const Recording r =
+        read_log(fmt::format("timestamp, utilization.gpu [%], power.draw [W]\n"
+                             "2025/11/05 21:13:00.000, {}, {}\n2025/11/05 21:13:01.000, 7 %, 90 W\n",
+                             util, watts));
+    Severity all = Severity::kInfo;
+    for (const Loss& loss : r.losses) all = std::max(all, loss.severity);
+    return all;
+  };
+  EXPECT_EQ(worst("5 %", "-4 W"), Severity::kNotice);
+  EXPECT_EQ(worst("5 %", "soup"), Severity::kNotice);
+  EXPECT_EQ(worst("130 %", "90 W"), Severity::kDataLoss);
+  EXPECT_EQ(worst("130 %", "-4 W"), Severity::kDataLoss);
 }
 
 TEST(NvidiaSmi, AnOutlierThatCouldBeTrueIsKept) {

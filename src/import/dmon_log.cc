@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "import/log_reader.h"
+#include "import/table.h"
 
 namespace headroom {
 
@@ -66,15 +67,25 @@ class DmonReader {
       return use(names, 0);
     }
     LineCursor lines(text);
-    while (lines.next())
+    while (lines.next()) {
       if (const auto words = comment_words(lines.line()); names_columns(words)) return use(words, lines.number());
+      if (lines.line().find(':') == std::string_view::npos) continue;
+      if (auto stamp = time_of_line(lines.line())) stamp_ = std::move(*stamp);
+    }
     return fail(Errc::kInvalidInput, fmt::format("{}:1: there is no dmon header ('# gpu …')", name_),
                 "say the columns with --columns \"gpu pwr gtemp mtemp sm mem …\"");
   }
 
   Result<void> use(const std::vector<std::string_view>& names, std::uint32_t line) {
-    columns_ = reader_.columns(names, dmon_column, line);
     names_ = names;
+    std::vector<std::string_view> all(names);
+    const bool timed = std::any_of(names.begin(), names.end(), [](std::string_view name) {
+      return lower(name) == "time" || lower(name) == "date";
+    });
+    stamped_ = !stamp_.empty() && !timed;
+    if (stamped_) all.push_back(kStamp);
+    const auto find = [](std::string_view name) { return name == kStamp ? csv_column(name) : dmon_column(name); };
+    columns_ = reader_.columns(all, find, line);
     if (columns_.metrics.empty())
       return fail(Errc::kInvalidInput,
                   fmt::format("{}:{}: no column that a recording can hold in: {}", name_, line, fmt::join(names, " ")),
@@ -83,7 +94,10 @@ class DmonReader {
   }
 
   void data_line(const LineCursor& at) {
+    if (stamped_ && at.line().find(':') != std::string_view::npos)
+      if (auto stamp = time_of_line(at.line())) return void(stamp_ = std::move(*stamp));
     split_words(at.line(), words_);
+    if (stamped_) words_.emplace_back(stamp_);
     const bool digits_first = !words_.empty() && words_[0][0] >= '0' && words_[0][0] <= '9';
     if (!digits_first)
       reader_.message(at);
@@ -98,6 +112,9 @@ class DmonReader {
   LogReader reader_;
   LogColumns columns_;
   std::vector<std::string_view> names_, words_;
+  static constexpr std::string_view kStamp = "timestamp";
+  std::string stamp_;     // a line that is a time, of the rows below it
+  bool stamped_ = false;  // the rows have no time, and lines between them have
 };
 
 }  // namespace

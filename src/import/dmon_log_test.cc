@@ -30,14 +30,28 @@ TEST(Dmon, ReadsDateTimeAndGroups) {
   EXPECT_EQ(detail(r, "column_not_kept"), "pviol, tviol (line 1)");
 }
 
-TEST(Dmon, WithoutTimesRowsAreRoundsAndThatIsSaid) {
-  const auto r = read_log(
+ImportOptions each_second() {
+  ImportOptions options;
+  options.interval = kSecond;
+  return options;
+}
+
+TEST(Dmon, WithoutTimesRowsAreRoundsOfAnIntervalThatSomebodySays) {
+  const std::string text =
       "# gpu     sm    mem\n# Idx      %      %\n    0    100      5\n    1      0      0\n    0     90      5\n    1  "
-      "    1      0\n");
-  EXPECT_THAT(times(r, 1), ElementsAre(0, 1));
-  EXPECT_EQ(lost(r, "no_timestamps"), 1);
-  EXPECT_EQ(r.meta.interval, kSecond);
+      "    1      0\n";
+  const Error error = import_error(text);
+  EXPECT_THAT(error.what, testing::HasSubstr("no column says when a row was taken"));
+  for (const char* word : {"--log-interval", "--start-date 2025-11-05", "nvidia-smi dmon -o DT"})
+    EXPECT_THAT(error.hint, testing::HasSubstr(word));
+  ImportOptions options;
+  options.interval = 30 * kSecond;
+  const auto r = read_log(text, options);
+  EXPECT_EQ(r.tracks[1].at[1] - r.tracks[1].at[0], 30 * kSecond);
+  EXPECT_EQ(detail(r, "no_timestamps"), "rows carry no time: 30 s apart, as --log-interval says");
   EXPECT_THAT(values(r, Metric::kGpuUtil, 0), ElementsAre(1.0, 0.9));
+  const std::string one_round = text.substr(0, text.find("    0     90"));
+  EXPECT_EQ(read_log(one_round).sources.size(), 2u) << "of one moment no interval is needed";
 }
 
 TEST(Dmon, TimeWithoutDateRollsOverMidnight) {
@@ -56,29 +70,32 @@ TEST(Dmon, TimeWithoutDateRollsOverMidnight) {
 TEST(Dmon, DateWithoutTimeCountsTheRows) {
   const auto r = read_log(
       "#Date       gpu     sm    mem\n#YYYYMMDD   Idx      %      %\n 20251105      0      5      1\n 20251105      0  "
-      "    6      1\n");
+      "    6      1\n",
+      each_second());
   EXPECT_THAT(times(r), ElementsAre(0, 1));
   EXPECT_EQ(lost(r, "no_timestamps"), 1);
 }
 
 TEST(Dmon, HeadersRepeatWithoutLossAndMayChange) {
   const std::string head = "# gpu     sm    mem\n# Idx      %      %\n", row = "    0     10      1\n";
-  const auto same = read_log(head + row + head + row);
+  const auto same = read_log(head + row + head + row, each_second());
   EXPECT_EQ(same.tracks[0].at.size(), 2u);
   EXPECT_EQ(lost(same, "repeated_header"), 0);
   const auto other =
-      read_log(head + row + "# gpu    pwr  gtemp  mtemp\n# Idx      W      C      C\n    0     70     40      -\n");
+      read_log(head + row + "# gpu    pwr  gtemp  mtemp\n# Idx      W      C      C\n    0     70     40      -\n",
+               each_second());
   EXPECT_THAT(values(other, Metric::kPower), ElementsAre(absent(Absent::kNotSampled), 70.0));
   EXPECT_THAT(values(other, Metric::kGpuUtil), ElementsAre(0.1, absent(Absent::kNotSampled)));
 }
 
 TEST(Dmon, ALogWhoseBeginningIsCutOffUsesTheNextHeader) {
-  const auto r = read_log("    0     10      1\n# gpu     sm    mem\n# Idx      %      %\n    0     20      1\n");
+  const auto r =
+      read_log("    0     10      1\n# gpu     sm    mem\n# Idx      %      %\n    0     20      1\n", each_second());
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.1, 0.2));
 }
 
 TEST(Dmon, CommaFormAndPercentSignsAreRead) {
-  const auto r = read_log("#gpu, sm, mem\n#Idx, %, %\n0, 100%, 5%\n0, 90%, 4%\n");
+  const auto r = read_log("#gpu, sm, mem\n#Idx, %, %\n0, 100%, 5%\n0, 90%, 4%\n", each_second());
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(1.0, 0.9));
 }
 

@@ -122,6 +122,24 @@ bool is_our_own(std::string_view text) {
   return trim(text.substr(1)).starts_with("\"recording\"");
 }
 
+// The log without the times in front of its lines, where those of its format are read from lines of their own.
+std::optional<std::string> timed_by_lines(std::string_view text) {
+  auto plain = stamps_as_lines(text);
+  const std::string_view head = text.substr(0, kHead);
+  if (!plain || has_prefixes(head) || sniff_table(head) != LogFormat::kUnknown) return std::nullopt;
+  const LogFormat format = sniff_log(*plain);
+  const bool reads = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv ||
+                     format == LogFormat::kDcgm || format == LogFormat::kDmon;
+  return reads ? std::move(plain) : std::nullopt;
+}
+
+// What a terminal shows of it; nothing where that is the text itself.
+std::optional<std::string> on_terminal(std::string_view text) {
+  const std::string_view head = text.substr(0, kHead);
+  if (head.find("\x1b[") == std::string_view::npos || head.find('\0') != std::string_view::npos) return std::nullopt;
+  return without_escapes(text);
+}
+
 }  // namespace
 
 std::string_view log_format_name(LogFormat format) {
@@ -153,10 +171,12 @@ LogFormat sniff_log(std::string_view text) {
   }
   text = without_mark(text);
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
+  if (const auto plain = on_terminal(text)) return sniff_log(*plain);
   if (is_our_own(text)) return LogFormat::kJsonl;
   if (is_kineto(text)) return LogFormat::kKineto;
   if (is_step_times(text)) return LogFormat::kStepTimes;
   if (has_prefixes(text)) return LogFormat::kNvidiaSmi;
+  if (const auto plain = timed_by_lines(text)) return sniff_log(*plain);
   if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;
   LineCursor lines(text);
   bool messages = false;
@@ -272,6 +292,8 @@ Result<Nanos> start_date_of(std::string_view text) {
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   text = without_mark(text);
+  if (const auto plain = on_terminal(text)) return import_log(name, *plain, options);
+  if (const auto plain = timed_by_lines(text)) return import_log(name, *plain, options);
   HR_TRYV(check_interval(options));
   const LogFormat format = format_of(name, text, options);
   const bool unreadable = is_unreadable(text);
@@ -339,7 +361,8 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
   const LogFormat format = format_of(path, head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
   const bool csv = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv;
-  if (csv && !is_utf16(head) && !is_unreadable(head) && !has_prefixes(head)) {
+  const bool as_it_stands = !has_prefixes(head) && !on_terminal(head) && !timed_by_lines(head);
+  if (csv && !is_utf16(head) && !is_unreadable(head) && as_it_stands) {
     HR_TRYV(check_interval(options));
     bytes.be_bounded();
     auto recording = read_csv_log(path, bytes, format, options);
@@ -349,7 +372,7 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
   if (format == LogFormat::kNsys || (format == LogFormat::kRecording && !bytes.packed() && is_nsys(path)))
     return read_nsys(path);
   if (format == LogFormat::kUnknown && !head.empty() && !is_utf16(head) && bytes.sound())
-    return tl::unexpected(unknown_file(path, without_mark(head)));
+    return tl::unexpected(unknown_file(path, on_terminal(head).value_or(std::string(without_mark(head)))));
   return std::nullopt;
 }
 

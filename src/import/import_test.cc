@@ -123,7 +123,8 @@ TEST(Forms, EachTellsTheSameMinute) {
         Form{"prometheus.json", "import:prometheus", true, true}, Form{"smi.xml", "import:nvidia-smi-xml", true, true},
         Form{"headroom.csv", "import:headroom-csv", true, true}}) {
     ImportOptions options;
-    if (std::string_view(file) == "one_column.csv") options.interval = kSecond;  // it has no times
+    for (const std::string_view without_times : {"one_column.csv", "dcgm.txt"})
+      if (file == without_times) options.interval = kSecond;
     const auto r = import_file(logs(fmt::format("forms/{}", file)), options);
     ASSERT_TRUE(r.has_value()) << file << ": " << r.error().what;
     EXPECT_EQ(r->meta.origin, origin);
@@ -150,7 +151,12 @@ TEST(Forms, KeepWhatOnlyTheyTell) {
   EXPECT_EQ(device.power_limit_watts, 350);
   EXPECT_EQ(values(*xml, Metric::kEventReasons)[0], static_cast<double>(kReasonSwPowerCap));
   EXPECT_EQ(xml->sources[1].key, "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9");
-  const auto dcgm = import_file(logs("forms/dcgm.txt"), {});
+  const auto refused = import_file(logs("forms/dcgm.txt"), {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().hint, AllOf(HasSubstr("--log-interval"), HasSubstr("--start-date")));
+  ImportOptions each_second;
+  each_second.interval = kSecond;
+  const auto dcgm = import_file(logs("forms/dcgm.txt"), each_second);
   EXPECT_NEAR(mean(values(*dcgm, Metric::kSmActive)), 0.9, 1e-9);
   const auto prometheus = import_file(logs("forms/prometheus.json"), {});
   EXPECT_EQ(device_of(prometheus->sources[0]).name, "NVIDIA A100-SXM4-40GB");
@@ -215,7 +221,9 @@ TEST(Forms, ALogOfProcessesTellsWhoCameToAGpuAndWhoHadLessThen) {
               AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf")), HasSubstr("62 % before")));
   std::string with_memory = "# gpu pid type sm mem enc dec fb command\n# Idx # C/G % % % % MB name\n";
   for (int row = 0; row < 3; ++row) with_memory += " 0 20311 C 48 20 - - 9120 a\n 0 20877 C 46 20 - - 6034 b\n";
-  EXPECT_THAT(values(read_log(with_memory), Metric::kMemoryUsed), testing::Each(15154 * 1048576.0));
+  ImportOptions each_second;
+  each_second.interval = kSecond;
+  EXPECT_THAT(values(read_log(with_memory, each_second), Metric::kMemoryUsed), testing::Each(15154 * 1048576.0));
   EXPECT_FALSE(import_log("equal.pmon", log(30, 60), {})->meta.extra.contains("newcomer")) << "hardly less";
   EXPECT_FALSE(import_log("short.pmon", log(45, 36), {})->meta.extra.contains("newcomer")) << "five readings";
   EXPECT_FALSE(import_log("never.pmon", log(10, 36), {})->meta.extra.contains("newcomer")) << "both from the first on";
@@ -274,13 +282,16 @@ TEST(Errors, TablesOfProcessesOrOfAReportNameWhatHelps) {
        "--query-gpu");
 }
 
-TEST(Forms, PmonWithoutTimesIsARowASecond) {
+TEST(Forms, PmonWithoutTimesIsARowAnInterval) {
+  ImportOptions each_second;
+  each_second.interval = kSecond;
   for (const char* separator : {"  ", ", "}) {
     std::string log = fmt::format("# gpu{0}pid{0}type{0}sm{0}mem{0}enc{0}dec{0}command\n", separator);
     for (int s = 0; s < 3; ++s)
       log +=
           fmt::format("    0{0}11{0}C{0}45{0}22{0}0{0}0{0}python\n    0{0}12{0}C{0}20{0}2{0}0{0}0{0}gmx\n", separator);
-    const auto r = import_log("a.pmon", log, {});
+    EXPECT_THAT(import_error(log).hint, HasSubstr("nvidia-smi pmon -o DT writes times"));
+    const auto r = import_log("a.pmon", log, each_second);
     ASSERT_TRUE(r) << r.error().what;
     EXPECT_THAT(times(*r), ElementsAre(0, 1, 2));
     EXPECT_NEAR(mean(values(*r, Metric::kGpuUtil)), 0.65, 1e-9);
@@ -439,7 +450,9 @@ TEST(Forms, RoundsWithoutTimesMayCountTheGpusDown) {
   std::string text = "#Entity   GPUTL   POWER\nID\n";
   for (int s = 0; s < 3; ++s)
     for (const int gpu : {1, 0}) text += fmt::format("GPU {}     {}      80.0\n", gpu, 50 + 10 * gpu + s);
-  const Recording r = read_log(text);
+  ImportOptions each_second;
+  each_second.interval = kSecond;
+  const Recording r = read_log(text, each_second);
   EXPECT_THAT(times(r, 0), ElementsAre(0, 1, 2));
   EXPECT_EQ(r.tracks[0].at, r.tracks[1].at);
   EXPECT_EQ(lost(r, "missing_row"), 0);

@@ -118,4 +118,84 @@ std::optional<std::string> without_prefixes(std::string_view text) {
   return plain;
 }
 
+namespace {
+
+// The bytes of the time in front of a line, of up to three words; 0: there is none.
+std::size_t stamp_in_front(std::string_view line) {
+  constexpr std::size_t kMostWords = 3, kShortest = 16;  // "2025-02-14 13:05"
+  std::size_t end = 0;
+  for (std::size_t word = 0; word < kMostWords; ++word) {
+    end = line.find(' ', end + (word > 0 ? 1 : 0));
+    if (end == std::string_view::npos || end > kLongestPrefix) return 0;
+    const std::string_view stamp = line.substr(0, end);
+    if (end >= kShortest && stamp.find(':') != std::string_view::npos && stamp.back() != ':' &&
+        stamp.find(',') == std::string_view::npos && TimeReader({}).read(stamp))
+      return end;
+  }
+  return 0;
+}
+
+struct Stamped {
+  bool all = false;   // lines, but for a few
+  bool rows = false;  // have times of their own
+};
+
+Stamped look_for_stamps(std::string_view text) {
+  constexpr std::uint32_t kLooked = 60;
+  constexpr std::size_t kFewest = 3, kOneOf = 20;
+  Stamped found;
+  std::size_t stamped = 0, all = 0;
+  LineCursor lines(text);
+  while (lines.next() && lines.number() <= kLooked) {
+    if (trim(lines.line()).empty()) continue;
+    const std::size_t end = stamp_in_front(lines.line());
+    if (end > 0) ++stamped;
+    if (++all <= kFewest && stamped < all) return {};
+    found.rows = found.rows || (end > 0 && is_timed_header(trim(lines.line().substr(end))));
+  }
+  found.all = stamped >= kFewest && kOneOf * (all - stamped) <= all;
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::string> stamps_as_lines(std::string_view text) {
+  const Stamped found = look_for_stamps(text);
+  if (!found.all) return std::nullopt;
+  std::string plain, last;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = lines.line();
+    const std::size_t end = stamp_in_front(line);
+    const std::string_view rest = end > 0 ? line.substr(end + 1) : line;
+    if (trim(rest).empty()) continue;
+    if (const auto stamp = line.substr(0, end); end > 0 && !found.rows && stamp != last) {
+      last = stamp;
+      plain += last + '\n';
+    }
+    plain += rest;
+    if (lines.complete()) plain += '\n';
+  }
+  return plain;
+}
+
+std::optional<std::string> without_escapes(std::string_view text) {
+  constexpr char kEscape = '\x1b';
+  if (text.find(kEscape) == std::string_view::npos) return std::nullopt;
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] != kEscape) {
+      plain += text[i++];
+      continue;
+    }
+    const char kind = i + 1 < text.size() ? text[i + 1] : '\0';
+    i += kind == '(' || kind == ')' ? 3 : kind == '[' ? 2 : 1;  // a set of characters; a command with numbers
+    if (kind != '[') continue;
+    while (i < text.size() && (text[i] < '@' || text[i] > '~') && text[i] != '\n') ++i;
+    if (i < text.size() && text[i] != '\n') ++i;
+  }
+  return plain;
+}
+
 }  // namespace headroom

@@ -45,11 +45,61 @@ TEST(Prefixes, OfSeveralHostsTellTheirGpusApart) {
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.1, 0.11, 0.12, 0.13));
 }
 
+TEST(Prefixes, TimesInFrontAreThoseOfRowsWithoutOne) {
+  std::string csv, dcgm, dmon;
+  for (int s = 0; s < 4; ++s) {
+    const std::string utc = fmt::format("2025-05-02T10:11:1{}.679565213Z ", 2 * s),
+                      ts = fmt::format("2025-05-02 10:11:1{} ", 2 * s);
+    csv += utc + "utilization.gpu [%], memory.used [MiB]\n" + utc + fmt::format("{} %, 30211 MiB\n", 80 + s);
+    if (s == 0) {
+      dcgm += ts + "#Entity   GPUTL    FBUSD    SMACT  \n" + ts + "ID    \n";
+      dmon += ts + "# gpu     sm    mem\n" + ts + "# Idx      %      %\n";
+    }
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      dcgm += ts + fmt::format("GPU {}     {}       71200    0.112 \n", gpu, 80 + s - 50 * gpu);
+      dmon += ts + fmt::format("    {}    {}     38\n", gpu, 80 + s - 50 * gpu);
+    }
+  }
+  for (const std::string& text : {csv, dcgm, dmon}) {
+    const Recording r = read_log(text);
+    ASSERT_EQ(r.tracks.size(), text == csv ? 1u : 2u) << text;
+    EXPECT_THAT(times(r), ElementsAre(0, 2, 4, 6)) << text;
+    EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.8, 0.81, 0.82, 0.83)) << text;
+    EXPECT_EQ(lost(r, "no_timestamps"), 0);
+    EXPECT_EQ(lost(r, "unreadable_row"), 0);
+  }
+  EXPECT_THAT(values(read_log(dcgm), Metric::kSmActive, 1), ElementsAre(0.112, 0.112, 0.112, 0.112));
+  std::string own;  // times of the rows' own are better
+  for (int s = -1; s < 4; ++s)
+    own += fmt::format("2025-03-10T10:16:0{}Z {}\n", s + 1, s < 0 ? std::string(kHeader) : row(s, 80 + s));
+  EXPECT_NEAR(seconds(read_log(own).tracks[0].at[0]), 1741601700.12, 1e-3) << "2025-03-10 10:15:00.12";
+}
+
+TEST(Prefixes, WhatSetsColoursOnATerminalIsTakenOff) {
+  std::string text;
+  for (int s = 0; s < 4; ++s)
+    text += fmt::format(
+        "\x1b[H\x1b[2J\x1b[1m\x1b[37mbox3      \x1b(B\x1b[m  Tue Sep  3 08:12:4{} 2024  \x1b[1m550.54.15\x1b[m\n"
+        "\x1b[36m[0]\x1b[m \x1b[34mNVIDIA RTX 6000 Ada\x1b[m |\x1b[31m 70°C\x1b[m, \x1b[1;32m {} %\x1b[m | "
+        "\x1b[36m\x1b[1m\x1b[33m38044\x1b[m / \x1b[33m49140\x1b[m MB | \x1b[1mtom\x1b[m(\x1b[33m38030M\x1b[m)\n",
+        2 * s, 90 + s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 1u);
+  EXPECT_EQ(r.meta.origin, "import:gpustat");
+  EXPECT_THAT(times(r), ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92, 0.93));
+  EXPECT_EQ(without_escapes("\x1b[1;32mgreen\x1b[m and \x1b[2").value_or(""), "green and ");
+  EXPECT_FALSE(without_escapes("plain"));
+}
+
 TEST(Prefixes, AreNotInOrdinaryLogs) {
   EXPECT_FALSE(has_prefixes(std::string(kHeader) + "\n" + row(0, 1) + "\n"));
   EXPECT_FALSE(has_prefixes("2025-06-03 14:02:11 GPU 0: util=87% mem=10240/24576MB\n"));
   EXPECT_FALSE(has_prefixes("Time: now, GPU utilization: 3\n"));
   EXPECT_FALSE(has_prefixes(""));
+  EXPECT_FALSE(stamps_as_lines(std::string(kHeader) + "\n" + row(0, 1) + "\n" + row(1, 1) + "\n" + row(2, 1) + "\n"));
+  EXPECT_FALSE(stamps_as_lines(row(0, 1) + "\n" + row(1, 1) + "\n" + row(2, 1) + "\n"));
+  EXPECT_FALSE(stamps_as_lines(""));
 }
 
 TEST(Hosts, InAColumnTellGpusApart) {

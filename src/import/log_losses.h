@@ -17,10 +17,12 @@ class LogLosses {
   // `place` is an index into LogData::gpus.
   template <class Detail>
   void add(LossKind kind, std::int64_t count, const Detail& detail, std::optional<LossPlace> place = std::nullopt,
-           Severity at_least = Severity::kInfo) {
+           Severity at_least = Severity::kInfo, Severity at_most = Severity::kError) {
     if (count <= 0) return;
     const bool known = find(kind) != losses_.end();
-    count_loss(losses_, make_loss(kind, count, known ? std::string() : detail(), place, at_least));
+    Loss loss = make_loss(kind, count, known ? std::string() : detail(), place, at_least);
+    loss.severity = std::min(loss.severity, at_most);
+    count_loss(losses_, loss);
   }
   [[nodiscard]] std::int64_t count(LossKind kind) const {
     const auto known = find(kind);

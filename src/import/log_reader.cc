@@ -143,6 +143,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   };
   const bool date_and_time = is_there("date") && is_there("time");
   int clock_rank = 0;
+  std::optional<std::size_t> sm_share;
   std::string not_kept;
   std::int64_t dropped = 0;
   const auto drop = [&](std::string_view name) {
@@ -159,6 +160,10 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
       if (is_called(names[i], "time")) rule->role = ColumnRole::kTime;
     }
     const auto take = [&](std::optional<std::size_t>& place) { place ? drop(names[i]) : void(place = i); };
+    if (!rule && is_sm_share(names[i]) && !sm_share) {
+      sm_share = i;  // as dmon calls the utilisation, beside other readings of a GPU
+      continue;
+    }
     if (!rule) {
       if (!trim(names[i]).empty()) drop(names[i]);
       if (may_be_utilization(names[i]) && unknown_utilization_.empty()) unknown_utilization_ = trim(names[i]);
@@ -223,6 +228,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
       }
     }
   }
+  if (sm_share && !take_sm_share(*sm_share, find, columns)) drop(names[*sm_share]);
   if (columns.timestamp && columns.time) columns.date = columns.time = std::nullopt;
   for (LogField& field : columns.metrics) settle_scale(field.rule, field.slot);
   const bool has_mask = std::any_of(columns.metrics.begin(), columns.metrics.end(),
@@ -233,6 +239,19 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   builder_.data().losses.add(LossKind::kColumnNotKept, dropped,
                              [&] { return fmt::format("{} (line {})", not_kept, line); });
   return columns;
+}
+
+// Where no other column is the utilisation.
+bool LogReader::take_sm_share(std::size_t column, const ColumnFinder& find, LogColumns& columns) {
+  const auto tells_use = [](const LogField& field) {
+    return field.rule.metric == Metric::kGpuUtil || field.rule.metric == Metric::kGraphicsActive ||
+           field.rule.metric == Metric::kSmActive;
+  };
+  const auto& metrics = columns.metrics;
+  const auto rule = find("utilization.gpu [%]");
+  if (!rule || metrics.empty() || std::any_of(metrics.begin(), metrics.end(), tells_use)) return false;
+  columns.metrics.push_back({column, *rule, builder_.slot(rule->metric)});
+  return true;
 }
 
 void LogReader::assume_month_first(std::string_view first) {
@@ -367,7 +386,9 @@ void LogReader::reading(LogField& field, std::string_view text, const LineCursor
   if (field.rule.says_percent && field.rule.of_one)
     for (auto& scale : builder_.data().scales) scale.says_percent = scale.says_percent || scale.slot == field.slot;
   builder_.cell(field.slot, value);
-  if (value.absent == static_cast<std::uint8_t>(Absent::kGarbage)) bad_value(value, text, at);
+  const Metric metric = builder_.data().slots[field.slot];
+  const bool tells_use = metric == Metric::kGpuUtil || metric == Metric::kGraphicsActive;
+  if (value.absent == static_cast<std::uint8_t>(Absent::kGarbage)) bad_value(value, text, at, tells_use);
 }
 
 void LogReader::reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at) {
@@ -382,16 +403,14 @@ void LogReader::reason_bits(LogColumns& columns, const std::vector<std::string_v
   builder_.cell(columns.reasons_slot, mask);
 }
 
-void LogReader::bad_value(const CellValue& value, std::string_view text, const LineCursor& at) {
+void LogReader::bad_value(const CellValue& value, std::string_view text, const LineCursor& at, bool tells_use) {
   const auto place = [&] {
     return fmt::format("first at line {}, column {}: '{}'", at.number(), column_of(text, at.line()), shorten(text));
   };
   if (first_bad_value_.empty()) first_bad_value_ = place();
   auto& losses = builder_.data().losses;
-  if (value.unreadable)
-    losses.add(LossKind::kUnreadableValue, 1, place);
-  else
-    losses.add(LossKind::kValueOutOfRange, 1, place);
+  losses.add(value.unreadable ? LossKind::kUnreadableValue : LossKind::kValueOutOfRange, 1, place, std::nullopt,
+             Severity::kInfo, tells_use ? Severity::kError : Severity::kNotice);
 }
 
 void LogReader::note(Event event) {
@@ -423,6 +442,19 @@ void LogReader::repeated_header(std::uint32_t line) {
   note(to_event(events::RepeatedHeader{line}, last_at_));
 }
 
+namespace {
+// Cells that are digits alone, two for each that is too many: the parts of "89,5" between commas.
+bool may_have_decimal_commas(std::string_view line, std::size_t too_many) {
+  if (separator_of(line) != ',') return false;
+  std::vector<std::string_view> cells;
+  split_cells(line, ',', cells);
+  const auto digits = std::count_if(cells.begin(), cells.end(), [](std::string_view cell) {
+    return !cell.empty() && std::all_of(cell.begin(), cell.end(), is_digit);
+  });
+  return static_cast<std::size_t>(digits) >= 2 * too_many;
+}
+}  // namespace
+
 void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t expected) {
   auto& losses = builder_.data().losses;
   if (cells < expected && !at.complete()) {
@@ -435,6 +467,7 @@ void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t exp
   }
   if (first_problem_.empty())
     first_problem_ = fmt::format("{}: {} cells where the header has {}", at.number(), cells, expected);
+  if (cells > expected) decimal_commas_ = decimal_commas_ || may_have_decimal_commas(at.line(), cells - expected);
 }
 
 void LogReader::unfinished(const LineCursor& at, bool cut) {
@@ -481,13 +514,24 @@ Result<void> LogReader::check_utilization() {
   return {};
 }
 
+namespace {
+// How to say, or to write, the times of a log that has none.
+std::string_view with_times(LogFormat format) {
+  if (format == LogFormat::kDmon) return "nvidia-smi dmon -o DT writes times";
+  if (format == LogFormat::kPmon) return "nvidia-smi pmon -o DT writes times";
+  if (format == LogFormat::kDcgm) return "dcgmi dmon writes no times";
+  return "--columns NAME=timestamp names a column of times";
+}
+}  // namespace
+
 Result<Recording> LogReader::finish() {
   LogData& data = builder_.data();
   const std::int64_t bad = data.losses.count(LossKind::kUnreadableRow) + data.losses.count(LossKind::kShortRow) +
                            data.losses.count(LossKind::kLongRow);
   const bool other_shape = data.losses.count(LossKind::kShortRow) + data.losses.count(LossKind::kLongRow) > bad / 2;
-  const std::string_view next =
-      other_shape ? "; --columns names the columns of its rows, in order, and - skips one" : "";
+  std::string next = other_shape ? "; --columns names the columns of its rows, in order, and - skips one" : "";
+  if (other_shape && decimal_commas_)
+    next += "; numbers with decimal commas between commas (89,5): write points (LC_ALL=C), or semicolons between cells";
   if (rows() == 0 && failed_)
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: nothing was read, as {}", data.name, failed_line_, failed_->means),
@@ -501,22 +545,18 @@ Result<Recording> LogReader::finish() {
     return fail(
         Errc::kInvalidInput, fmt::format("{}:{}", data.name, first_problem_),
         fmt::format("{} of {} rows cannot be read: is the log what its header says?{}", bad, bad + rows(), next));
-  if (rounds_used_ && round_ > 0 && options_.interval == 0 && data.format != LogFormat::kDmon &&
-      data.format != LogFormat::kDcgm &&
-      data.format != LogFormat::kPmon)  // which write once a second unless told otherwise
-    return fail(
-        Errc::kInvalidInput, fmt::format("{}: no column says when a row was taken", data.name),
-        "--log-interval 1s says how far apart the rows are, --start-date when the first was; --columns NAME=timestamp "
-        "names a column of times");
+  if (rounds_used_ && round_ > 0 && options_.interval == 0)
+    return fail(Errc::kInvalidInput, fmt::format("{}: no column says when a row was taken", data.name),
+                fmt::format("--log-interval 1s says how far apart the rows are, --start-date 2025-11-05 when the first "
+                            "was; {}",
+                            with_times(data.format)));
   HR_TRYV(check_utilization());
   data.has_times = !rounds_used_;
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_ &&
       std::any_of(data.gpus.begin(), data.gpus.end(), [](const GpuLog& gpu) { return gpu.at.size() > 1; }))
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
-      return options_.interval > 0
-                 ? fmt::format("rows carry no time: {} s apart, as --log-interval says", seconds(options_.interval))
-                 : std::string("rows carry no time: taken as 1 s apart (--log-interval says otherwise)");
+      return fmt::format("rows carry no time: {:.9g} s apart, as --log-interval says", seconds(options_.interval));
     });
   if (since_beginning_ && !options_.start_date)
     data.losses.add(LossKind::kNoDate, 1, [] {

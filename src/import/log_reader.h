@@ -101,13 +101,15 @@ class LogReader {
 
  private:
   [[nodiscard]] std::optional<Nanos> instant(const LogColumns& columns, const std::vector<std::string_view>& cells);
+  bool take_sm_share(std::size_t column, const ColumnFinder& find, LogColumns& columns);
   void settle_scale(ColumnRule& rule, std::size_t slot);
   [[nodiscard]] Nanos time_of_day(Nanos time);
   [[nodiscard]] Nanos since_beginning(Nanos length);
   [[nodiscard]] Nanos round_time(std::size_t gpu);
   void reading(LogField& field, std::string_view text, const LineCursor& at);
   void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
-  void bad_value(const CellValue& value, std::string_view text, const LineCursor& at);
+  // `tells_use`: what the GPU did in that time rests on it; else the row tells that without it.
+  void bad_value(const CellValue& value, std::string_view text, const LineCursor& at, bool tells_use = false);
   void note(Event event);
   void note_lost_gpu(std::string_view text, const LineCursor& at);
   [[nodiscard]] Result<void> check_utilization();
@@ -121,6 +123,7 @@ class LogReader {
   std::int64_t round_ = -1;
   Nanos last_at_ = 0;
   bool lost_gpu_noted_ = false;
+  bool decimal_commas_ = false;  // a row with too many cells has them, perhaps
   bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;
   std::string first_problem_;
   const FailedTool* failed_ = nullptr;  // a tool said that it has no readings

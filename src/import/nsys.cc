@@ -132,6 +132,8 @@ class NsysReader {
   Result<void> facts();
   Result<void> names();
   Result<void> kernels();
+  // Which number of a memory's kind says so; -1: none.
+  Result<std::int64_t> memory_kind(std::string_view label);
   Result<void> copies();
   Result<void> calls();
   Result<void> ranges();
@@ -229,14 +231,18 @@ Result<void> NsysReader::kernels() {
   return {};
 }
 
+Result<std::int64_t> NsysReader::memory_kind(std::string_view label) {
+  if (!has("ENUM_CUDA_MEM_KIND.label")) return std::int64_t{-1};
+  HR_TRY(Statement kind, database_.prepare(fmt::format("SELECT id FROM ENUM_CUDA_MEM_KIND WHERE label = '{}'", label)));
+  HR_TRY(const bool known, kind.step());
+  return known ? kind.integer(0) : std::int64_t{-1};
+}
+
 Result<void> NsysReader::copies() {
   constexpr std::string_view kCopies = "CUPTI_ACTIVITY_KIND_MEMCPY", kSets = "CUPTI_ACTIVITY_KIND_MEMSET";
-  std::int64_t pageable = -1;  // which number of a memory's kind says so
-  if (has("ENUM_CUDA_MEM_KIND.label")) {
-    HR_TRY(Statement kind, database_.prepare("SELECT id FROM ENUM_CUDA_MEM_KIND WHERE label = 'Pageable'"));
-    HR_TRY(const bool known, kind.step());
-    if (known) pageable = kind.integer(0);
-  }
+  HR_TRY(const std::int64_t pageable, memory_kind("Pageable"));
+  HR_TRY(const std::int64_t pinned, memory_kind("Pinned"));
+  bool with_host = false, all_pinned = true;
   HR_TRYV(each(kCopies,
                fmt::format("t.deviceId, {}, {}, {}, {}, {}, {}, {}", column(kCopies, "correlationId", "0"),
                            column(kCopies, "globalPid", "0"), column(kCopies, "copyKind", "0"),
@@ -250,11 +256,17 @@ Result<void> NsysReader::copies() {
                    what = row.integer(6) == pageable ? GpuWork::kPageableToDevice : GpuWork::kCopyToDevice;
                  if (row.integer(5) == kToHost)
                    what = row.integer(7) == pageable ? GpuWork::kPageableToHost : GpuWork::kCopyToHost;
+                 const std::int64_t host = row.integer(5) == kToDevice ? row.integer(6)
+                                           : row.integer(5) == kToHost ? row.integer(7)
+                                                                       : pinned;
+                 with_host |= row.integer(5) == kToDevice || row.integer(5) == kToHost;
+                 all_pinned &= pinned >= 0 && host == pinned;
                  const bool between = row.integer(5) == kToPeer || row.integer(8) != row.integer(9);
                  if (between && what == GpuWork::kCopyOnDevice) what = GpuWork::kCopyToPeer;
                  builder_.work(static_cast<int>(row.integer(2)), what, begin, end,
                                correlation_of(row.integer(4), row.integer(3)));
                }));
+  if (with_host && all_pinned) builder_.extra()["host_copies"] = "pinned";
   return each(kSets,
               fmt::format("t.deviceId, {}, {}", column(kSets, "correlationId", "0"), column(kSets, "globalPid", "0")),
               [&](Statement& row, Nanos begin, Nanos end) {

@@ -140,6 +140,24 @@ TEST(Nsys, WhetherAnythingIsOfPythonIsSaid) {
   }
 }
 
+TEST(Nsys, WhetherTheHostsMemoryIsPinnedInAllCopiesIsKept) {
+  for (const bool pinned : {true, false}) {
+    Database database = nsys_database();  // which copies from pageable memory
+    ASSERT_TRUE(
+        database.execute("INSERT INTO ENUM_CUDA_MEM_KIND VALUES (1, 'CUDA_MEMOPR_MEMORY_KIND_PINNED', 'Pinned');"
+                         "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (15000, 16000, 0, 4, 77 << 24, 100, 2, 2, 1)"));
+    if (pinned) {
+      ASSERT_TRUE(database.execute("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET srcKind = 1 WHERE copyKind = 1"));
+    }
+    const auto r = read_nsys("report.sqlite", database);
+    ASSERT_TRUE(r) << r.error().what;
+    EXPECT_EQ(r->meta.extra.contains("host_copies"), pinned);
+  }
+  Database unknown = nsys_database();
+  ASSERT_TRUE(unknown.execute("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET srcKind = 1"));
+  EXPECT_FALSE(read_nsys("report.sqlite", unknown)->meta.extra.contains("host_copies")) << "1 of what, nothing says";
+}
+
 TEST(Nsys, CallsThatWereNotTracedAreSaid) {
   Database database = nsys_database();
   EXPECT_FALSE(read_nsys("report.sqlite", database)->meta.extra.contains("calls"));

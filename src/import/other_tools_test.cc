@@ -135,7 +135,9 @@ TEST(OtherTools, JsonMayHoldATableByItsColumnsOrARowPerMetric) {
 TEST(OtherTools, InstancesOfAGpuThatIsSplitAreDevices) {
   std::string text = "#Entity   GRACT        SMACT\nID\n";
   for (int s = 0; s < 3; ++s) text += "GPU-I 0     0.900        0.500\nGPU-I 1     0.030        0.010\n";
-  const Recording r = read_log(text);
+  ImportOptions each_second;
+  each_second.interval = kSecond;
+  const Recording r = read_log(text, each_second);
   ASSERT_EQ(r.sources.size(), 2u);
   EXPECT_EQ(device_of(r.sources[1]).name, "MIG instance 1");
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.03, 0.03, 0.03));
@@ -193,18 +195,22 @@ TEST(OtherTools, ProcessesThatAnAnswerNamesAreKept) {
 }
 
 TEST(OtherTools, TwoProcessesThatFillAGpuTogetherShareIt) {
-  const auto log = [](int one, int other) {
+  const auto log = [](int one, int other, int third = 1) {
     std::string text = "#Date       Time        gpu     pid  type    sm   mem   enc   dec   command\n";
     for (int s = 0; s < 30; ++s)
       text += fmt::format(
           " 20250203   10:00:{0:02}      0   4101     C    {1}    20     -     -   python\n"
-          " 20250203   10:00:{0:02}      0   4177     C    {2}    20     -     -   vllm\n",
-          s, one, other);
+          " 20250203   10:00:{0:02}      0   4177     C    {2}    20     -     -   vllm\n"
+          " 20250203   10:00:{0:02}      0   4300     C    {3}    20     -     -   eval\n",
+          s, one, other, third);
     const auto extra = read_log(text).meta.extra;
     return extra.contains("sharing") ? extra.at("sharing") : std::string();
   };
   EXPECT_THAT(log(52, 46), HasSubstr("4101 python and 4177 vllm were on GPU 0 in the same 30 readings and had 98 %"));
   EXPECT_THAT(log(52, 46), HasSubstr("the log does not show"));
+  EXPECT_THAT(log(45, 41, 9),
+              HasSubstr("4101 python, 4177 vllm and 4300 eval were on GPU 0 in the same 30 readings and "
+                        "had 95 % of its SMs together (45 %, 41 % and 9 %)"));
   EXPECT_EQ(log(30, 20), "") << "there is room for both";
   EXPECT_EQ(log(90, 5), "");
 }

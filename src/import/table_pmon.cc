@@ -168,26 +168,67 @@ std::string newcomer_words(const PmonProcesses& processes) {
   return "";
 }
 
-// Two processes that were on a GPU in the same readings and had nearly all of its SMs together.
+// Their mean shares in the readings in which all of them were there; nothing of a few.
+struct Together {
+  std::size_t readings = 0;
+  std::vector<double> means;
+};
+
+std::optional<Together> together(const std::vector<const Use*>& group) {
+  std::map<std::int32_t, std::vector<double>> rounds;  // of those so far
+  for (const auto& [round, share] : group.front()->on->shares) rounds[round] = {static_cast<double>(share)};
+  for (std::size_t i = 1; i < group.size(); ++i)
+    for (const auto& [round, share] : group[i]->on->shares)
+      if (const auto same = rounds.find(round); same != rounds.end() && same->second.size() == i)
+        same->second.push_back(static_cast<double>(share));
+  Together all{.readings = 0, .means = std::vector<double>(group.size())};
+  for (const auto& [round, shares] : rounds) {
+    if (shares.size() < group.size()) continue;
+    ++all.readings;
+    for (std::size_t i = 0; i < shares.size(); ++i) all.means[i] += shares[i];
+  }
+  if (all.readings < kFewest) return std::nullopt;
+  for (double& mean : all.means) mean /= static_cast<double>(all.readings);
+  return all;
+}
+
+// "4101 python", "4101 python and 4177 vllm", "4101 python, 4177 vllm and 4200 python"
+std::string listed_words(const std::vector<std::string>& words) {
+  std::string text = words.front();
+  for (std::size_t i = 1; i < words.size(); ++i) text += (i + 1 == words.size() ? " and " : ", ") + words[i];
+  return text;
+}
+
+// Processes that were on a GPU in the same readings and had nearly all of its SMs together: two that have much of them,
+// and what else is there with more than a desktop has.
 std::string sharing_words(const PmonProcesses& processes) {
-  constexpr double kAll = 85, kMuch = 20;  // percent of the SMs
+  constexpr double kAll = 85, kMuch = 20, kSome = 5;  // percent of the SMs
   for (const auto& [gpu, uses] : longest_uses(processes))
     for (std::size_t i = 0; i < uses.size(); ++i)
       for (std::size_t j = i + 1; j < uses.size(); ++j) {
-        const Use &one = uses[i], &other = uses[j];
-        std::map<std::int32_t, double> shares(one.on->shares.begin(), one.on->shares.end());
-        double first = 0, second = 0;
-        std::size_t together = 0;
-        for (const auto& [round, share] : other.on->shares)
-          if (const auto same = shares.find(round); same != shares.end())
-            first += same->second, second += static_cast<double>(share), ++together;
-        if (together < kFewest) continue;
-        first /= static_cast<double>(together), second /= static_cast<double>(together);
-        if (first < kMuch || second < kMuch || first + second < kAll) continue;
+        std::vector<const Use*> group{&uses[i], &uses[j]};
+        auto all = together(group);
+        if (!all || all->means[0] < kMuch || all->means[1] < kMuch) continue;
+        for (std::size_t k = 0; k < uses.size(); ++k) {
+          if (k == i || k == j) continue;
+          group.push_back(&uses[k]);
+          if (auto more = together(group); more && 2 * more->readings > all->readings && more->means.back() >= kSome)
+            all = std::move(more);
+          else
+            group.pop_back();
+        }
+        double sum = 0;
+        std::vector<std::string> names, shares;
+        for (std::size_t k = 0; k < group.size(); ++k) {
+          sum += all->means[k];
+          names.push_back(fmt::format("{} {}", group[k]->pid, group[k]->command));
+          shares.push_back(fmt::format("{:.0f} %", all->means[k]));
+        }
+        if (sum < kAll) continue;
         return fmt::format(
-            "{} {} and {} {} were on GPU {} in the same {} readings and had {:.0f} % of its SMs together ({:.0f} % and "
-            "{:.0f} %): they share it; how much faster each would be alone the log does not show",
-            one.pid, one.command, other.pid, other.command, gpu, together, first + second, first, second);
+            "{} were on GPU {} in the same {} readings and had {:.0f} % of its SMs together ({}): they share it; how "
+            "much faster each would be alone the log does not show",
+            listed_words(names), gpu, all->readings, sum, listed_words(shares));
       }
   return "";
 }

@@ -58,8 +58,8 @@ std::vector<std::string_view> header_words(std::string_view line) {
 
 }  // namespace
 
-// "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1", without any time. "GPU-I 0" is an
-// instance of a GPU that is split (MIG): it is read where whole GPUs are not there.
+// "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1", without any time but that of a line
+// above. "GPU-I 0" is an instance of a GPU that is split (MIG): it is read where whole GPUs are not there.
 Result<LogTable> table_of_dcgm(std::string_view text) {
   LogTable table;
   const std::size_t index = table.column("index"), name = table.column("name");
@@ -67,8 +67,11 @@ Result<LogTable> table_of_dcgm(std::string_view text) {
   std::vector<std::optional<std::size_t>> columns;  // of the table, by the header's words
   LogTable::Line row;
   LineCursor lines(text);
+  std::string stamp;
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
+    if (!line.empty() && is_digit(line[0]))
+      if (auto time = time_of_line(line)) stamp = std::move(*time);
     if (line.starts_with('#')) {
       const auto words = header_words(line);
       if (words.empty() || lower(words[0]) != "entity") continue;
@@ -85,6 +88,7 @@ Result<LogTable> table_of_dcgm(std::string_view text) {
     for (std::size_t i = 0; i < columns.size(); ++i)
       if (columns[i]) row.put(*columns[i], words[i + 2]);
     if (row.empty()) continue;
+    if (!stamp.empty()) row.put(table.column("timestamp"), stamp);
     row.put(index, words[1]);
     if (!whole) row.put(name, fmt::format("MIG instance {}", words[1]));
     table.add(row);

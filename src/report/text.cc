@@ -159,11 +159,15 @@ std::string fractions_read(const Explanation& e) {
              : ". Ratios beside the utilisation were read as fractions: 1 is 100 % (--full)";
 }
 
-// How far apart the rows of a log without times are.
-std::string spacing_of_rows(const Explanation& e) {
-  const auto untimed = std::find_if(e.losses.begin(), e.losses.end(),
-                                    [](const Loss& loss) { return loss.what == info(LossKind::kNoTimestamps).name; });
-  return untimed == e.losses.end() || untimed->detail.empty() ? "" : ". In the log " + untimed->detail;
+// How far apart the rows of a log without times are, and which number of its dates was taken for the day.
+std::string read_of_times(const Explanation& e) {
+  std::string words;
+  for (const Loss& loss : e.losses) {
+    if (loss.what == info(LossKind::kNoTimestamps).name && !loss.detail.empty()) words += ". In the log " + loss.detail;
+    if (loss.what == info(LossKind::kAssumedDateOrder).name)
+      words += fmt::format(". In the log {} (--date-order says it)", info(LossKind::kAssumedDateOrder).help);
+  }
+  return words;
 }
 
 bool names_users(const RecordingMeta& meta) {
@@ -180,7 +184,7 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
             : e.meta.extra.contains("named_processes") ? " only: of processes their names and on which GPU"
                                                        : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
-  return wrap(line + spacing_of_rows(e) + fractions_read(e) + columns_left_out(e) + ".", options.width,
+  return wrap(line + read_of_times(e) + fractions_read(e) + columns_left_out(e) + ".", options.width,
               "Evidence: ", "  ");
 }
 
@@ -223,17 +227,24 @@ std::string computing_words(const Explanation& e) {
     return entry.account != Account::kUseful || entry.tiers.has("C");
   });
   const bool live = !e.meta.origin.starts_with("import:");  // then the driver's ring buffer was read beside GPM
-  bool sure = true;
+  bool sure = true, for_another = true;
   Nanos waited = 0;  // with a kernel
   for (const Finding& finding : e.findings) {
-    const bool late = finding.cause == Cause::kStraggler ||
-                      std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kStraggler) > 0;
+    const auto may_be = [&](Cause cause) {
+      return std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
+    };
+    const bool late = finding.cause == Cause::kStraggler || may_be(Cause::kStraggler);
     for (const ClaimedPiece& piece : finding.claims) {
       if (!late || finding.part_of || !is_busy(piece.account)) continue;
       waited += piece.end - piece.begin;
       sure = sure && finding.confidence != Confidence::kLow;
+      for_another = for_another && !may_be(Cause::kExposedCommunication);  // on all GPUs at once: no GPU here tells
     }
   }
+  if (waited > 0 && !for_another)
+    return fmt::format(
+        "Computing: a kernel was on the GPU; {} of that hardly worked (below).",
+        human_percent(static_cast<double>(waited) / static_cast<double>(ledger.total(Account::kUseful))));
   if (waited > 0)
     return fmt::format("Computing: a kernel was on the GPU; {} of that {} waited for another GPU (below).",
                        human_percent(static_cast<double>(waited) / static_cast<double>(ledger.total(Account::kUseful))),

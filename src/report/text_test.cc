@@ -70,7 +70,7 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   Explanation e = crowded(1);
   e.path = "boxes.log";
   e.meta.tiers = "N";
-  const std::string detail = "rows carry no time: taken as 1 s apart (--log-interval says otherwise)";
+  const std::string detail = "rows carry no time: 30 s apart, as --log-interval says";
   e.losses = {make_loss(LossKind::kNoTimestamps, 1, detail)};
   TextOptions options{.width = 160};
   EXPECT_THAT(to_text(e, options), HasSubstr("In the log " + detail));
@@ -79,6 +79,10 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   options.full = true;
   EXPECT_THAT(to_text(e, options), HasSubstr("Next: headroom why boxes.log --log-interval 30s --json\n"));
   EXPECT_THAT(to_text(e, options), Not(HasSubstr("headroom export"))) << "it takes no such option";
+  e.losses = {make_loss(LossKind::kAssumedDateOrder, 1, "")};
+  options.full = false;
+  EXPECT_THAT(to_text(e, options), HasSubstr("In the log all times are of one date"));
+  EXPECT_THAT(to_text(e, options), HasSubstr("(--date-order says it)."));
   e.losses.clear();
   EXPECT_THAT(to_text(e, TextOptions{}), Not(HasSubstr("rows carry no time")));
 }
@@ -93,6 +97,8 @@ TEST(Report, WhichPartOfComputingOnlyWaitedIsSaid) {
             "Computing: a kernel was on the GPU; 29 % of that only waited for another GPU (below).");
   e.findings[0].confidence = Confidence::kLow;
   EXPECT_THAT(computing_words(e), HasSubstr("29 % of that may only have waited for another GPU"));
+  e.findings[0].candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+  EXPECT_THAT(computing_words(e), HasSubstr("29 % of that hardly worked (below)"));
   e.findings[0].candidates = {Cause::kHang};
   EXPECT_THAT(computing_words(e), Not(HasSubstr("waited")));
 }

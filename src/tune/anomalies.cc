@@ -7,11 +7,13 @@
 #include <cmath>
 
 #include "base/human.h"
+#include "base/median.h"
 #include "tune/duplicates.h"
 #include "tune/failure_anomalies.h"
 #include "tune/slow_trials.h"
 #include "tune/stood_still.h"
 #include "tune/study_clock.h"
+#include "tune/workers.h"
 
 namespace headroom::tune {
 
@@ -186,6 +188,27 @@ void add_slow(const Study& study, const Timeline& timeline, const StepModel& mod
         .trials = listed(trials)}});
 }
 
+// Whether the study had a pause between the first of these and what it repeats, as there is between two sessions.
+bool after_a_pause(const Timeline& timeline, const std::vector<RepeatedTrial>& repeated) {
+  const RepeatedTrial& first = *std::min_element(repeated.begin(), repeated.end(), [&](const auto& a, const auto& b) {
+    return timeline.spans[a.trial].begin < timeline.spans[b.trial].begin;
+  });
+  const Nanos from = timeline.spans[first.of].begin, until = timeline.spans[first.trial].begin;
+  std::vector<const TrialSpan*> order;
+  for (const TrialSpan& span : timeline.spans)
+    if (span.timed) order.push_back(&span);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->begin < b->begin; });
+  std::vector<double> pauses;
+  double longest = 0;  // in that time
+  Nanos open_until = 0;
+  for (const TrialSpan* span : order) {
+    if (open_until > 0) pauses.push_back(std::max(0.0, seconds(span->begin - open_until)));
+    if (open_until > 0 && span->begin > from && span->begin <= until) longest = std::max(longest, pauses.back());
+    open_until = std::max(open_until, span->alive_until);
+  }
+  return !pauses.empty() && longest > std::max(1.0, kPause * median(std::move(pauses)));
+}
+
 // Why trials have the parameters of earlier ones, and what to do.
 std::string after_repeats(const Timeline& timeline, const std::vector<RepeatedTrial>& repeated) {
   bool beside = false;  // one began while the one that it repeats was open
@@ -193,12 +216,18 @@ std::string after_repeats(const Timeline& timeline, const std::vector<RepeatedTr
     const TrialSpan &span = timeline.spans[one.trial], &first = timeline.spans[one.of];
     beside |= span.timed && first.timed && span.begin < first.alive_until;
   }
-  if (in_the_same_order(repeated))
-    return beside ? "they come in the order of those: samplers of several workers were given the same seed; give each "
-                    "another, or none"
-                  : "they come in the order of those: the sampler of a later session was given the seed of an earlier "
-                    "one; give each session another, or none";
   const std::string known = "return the known value where study.get_trials() has the same parameters";
+  if (in_the_same_order(repeated)) {
+    if (beside)
+      return "they come in the order of those: samplers of several workers were given the same seed; give each "
+             "another, or none";
+    if (after_a_pause(timeline, repeated))
+      return "they come in the order of those: the sampler of a later session was given the seed of an earlier one; "
+             "give each session another, or none";
+    return "they come in the order of those, and no pause was before them: the same list, or a sampler of the same "
+           "seed, was gone through again; do so once, or " +
+           known;
+  }
   return beside ? known + "; constant_liar=True keeps parallel trials apart" : known;
 }
 

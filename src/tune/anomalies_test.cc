@@ -182,11 +182,11 @@ TEST(Anomalies, RepeatsAreCountedButNotWhatSomebodyAskedFor) {
 }
 
 TEST(Anomalies, RepeatsInTheOrderOfTheFirstSessionAreOfTheSameSeed) {
-  const auto next_of = [](bool beside, bool in_order, bool in_turns = false) {
+  const auto next_of = [](bool beside, bool in_order, bool in_turns = false, double pause = 50'000) {
     StudyBuilder builder;
     const auto lr = builder.number("lr");
     for (int i = 0; i < 40; ++i) {
-      const double begin = beside ? 5.0 * i : 10.0 * i + (i >= 20 ? 50'000 : 0);
+      const double begin = beside ? 5.0 * i : 10.0 * i + (i >= 20 ? pause : 0);
       const int drawn = beside ? i / 2 : in_order ? i % 20 ^ (in_turns && i >= 20 ? 1 : 0) : i < 20 ? i : 7 * i % 20;
       builder.add(TrialState::kComplete, begin, begin + 9, 0, {{lr, 0.01 * (drawn + 1)}});
     }
@@ -198,6 +198,11 @@ TEST(Anomalies, RepeatsInTheOrderOfTheFirstSessionAreOfTheSameSeed) {
       "they come in the order of those: the sampler of a later session was given the seed of an earlier one; give "
       "each session another, or none");
   EXPECT_EQ(next_of(false, true, true), next_of(false, true)) << "two workers need not ask in the same turns";
+  EXPECT_EQ(next_of(false, true, false, 0),
+            "they come in the order of those, and no pause was before them: the same list, or a sampler of the same "
+            "seed, was gone through again; do so once, or return the known value where study.get_trials() has the same "
+            "parameters")
+      << "one session, or nobody can tell";
   EXPECT_NE(next_of(true, true).find("samplers of several workers were given the same seed"), std::string::npos);
   EXPECT_EQ(next_of(false, false), "return the known value where study.get_trials() has the same parameters")
       << "none ran beside another";

@@ -133,9 +133,9 @@ void place(const Study& study, const StudyOptions& options, const StepModel& mod
   report.paused_seconds = seconds(timeline.paused(timeline.begin, timeline.end));
   report.parallelism = parallelism(timeline, workers, told, report.startup.inside_seconds.has_value());
   report.parallelism.since = parallel_since(study, timeline);
-  for (const auto& [at, there] : fewer_workers(timeline))
-    report.parallelism.fewer.emplace_back(seconds(at - timeline.begin), there);
-  report.worker_time = worker_time(study, timeline, workers);
+  const OpenCurve fewer = fewer_workers(timeline);
+  for (const auto& [at, there] : fewer) report.parallelism.fewer.emplace_back(seconds(at - timeline.begin), there);
+  report.worker_time = worker_time(study, timeline, workers, fewer);
   add_between(timeline, report.worker_time, report.startup);
 }
 

@@ -251,6 +251,7 @@ TEST(StudyFacts, WorkersThatDieOrLeaveLeaveTheOthersTheirOwnGaps) {
       EXPECT_FALSE(anomaly(report, "more_open_than_workers")) << until.size() << dies;
       EXPECT_EQ(anomaly(report, "dead_trial") != nullptr, dies);
       expect_conserved(report);
+      EXPECT_LT(report.worker_time.between, 0.1 * report.worker_time.total) << "who has left is idle no longer";
     }
   }
   EXPECT_TRUE(study_facts(with_leavers({1'500, 1'480}, false), {}).parallelism.fewer.empty()) << "it ran out";

@@ -99,7 +99,29 @@ ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Tol
   return facts;
 }
 
-WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_t workers) {
+namespace {
+
+// Worker-seconds without a trial of those that are still there.
+double without_a_trial(const Timeline& timeline, const OpenCurve& alive, std::int64_t workers, const OpenCurve& fewer) {
+  double sum = 0;
+  std::size_t step = 0;  // of `fewer`
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    const Nanos end = i + 1 < alive.size() ? alive[i + 1].first : timeline.end;
+    for (Nanos from = alive[i].first; from < end;) {
+      while (step + 1 < fewer.size() && fewer[step + 1].first <= from) ++step;
+      const Nanos until = step + 1 < fewer.size() ? std::min(end, fewer[step + 1].first) : end;
+      const std::int64_t left = fewer.empty() ? 0 : fewer.front().second - fewer[step].second;
+      const auto idle = static_cast<double>(std::max<std::int64_t>(0, workers - left - alive[i].second));
+      sum += idle * seconds(until - from - timeline.paused(from, until));
+      from = until;
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_t workers, const OpenCurve& fewer) {
   WorkerTime time;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const TrialSpan& span = timeline.spans[i];
@@ -117,11 +139,7 @@ WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_
     account += steps;
   }
   const OpenCurve alive = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
-  for (std::size_t i = 0; i < alive.size(); ++i) {
-    const Nanos until = i + 1 < alive.size() ? alive[i + 1].first : timeline.end;
-    const double idle = static_cast<double>(std::max<std::int64_t>(0, workers - alive[i].second));
-    time.between += idle * seconds(until - alive[i].first - timeline.paused(alive[i].first, until));
-  }
+  time.between = without_a_trial(timeline, alive, workers, fewer);
   time.total = time.useful + time.discarded + time.failed + time.startup + time.running + time.between;
   return time;
 }
