@@ -40,7 +40,7 @@ PYTHON = {
 CXX = {
     "sim/box/box_test.cc": (3, "random kills; a device that comes back by the clock"),
     "src/batch/executor/background_reader_test.cc": (1, "a reading that is slow"),
-    "src/batch/executor/guardian_test.cc": (3, "polls"),
+    "src/batch/executor/guardian_test.cc": (4, "polls"),
     "src/batch/sweep_test.cc": (1, "a poll"),
     "src/host/tree_reader_test.cc": (6, "jobs; polls; a helper that starts slowly"),
     "src/live/hook_test.cc": (2, "polls"),

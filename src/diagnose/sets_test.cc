@@ -167,8 +167,7 @@ TEST(Sets, WhatSpeaksForACauseIsSaidAndPutsItBeforeTheOthers) {
   EXPECT_EQ(sends.speaks_for.front(), "it was seen asleep on a connection");
   const Finding runs = rest({.cpu = 0.3}).findings.front();
   EXPECT_EQ(runs.candidates.front(), Cause::kHostGraphBuilding);
-  EXPECT_EQ(runs.speaks_for.front(),
-            "its main thread used a core; its stacks are in its own code")
+  EXPECT_EQ(runs.speaks_for.front(), "its main thread used a core; its stacks are in its own code")
       << runs.evidence.front();
   EXPECT_LT(place(runs, Cause::kInputInMainProcess), place(runs, Cause::kSyncPoints)) << "no stack waits for kernels";
   const Finding sleeps = rest({.wait = WaitChannel::kSleep}).findings.front();
