@@ -117,7 +117,7 @@ def causes_page() -> str:
         claims = ", ".join(f"`{account}`" for account in row["accounts"]) or "none: it costs no device time"
         lines += ["", f"## {row['id']}", "", f"*{row['words']}*{', ' + row['number'] if row['number'] else ''}", "",
                   f"* Looks like: {row['signature']}.", f"* Look-alikes: {row['look_alikes']}.",
-                  f"* Would overturn it: {row['overturn']}."]
+                  f"* Check, which would overturn it: {row['overturn']}."]
         if row["beyond"]:
             lines.append(f"* Readings leave it open. It takes {row['beyond']}.")
         lines.append(f"* Claims: {claims}.")

@@ -257,6 +257,9 @@ void SessionRecorder::read_process_lists() { shared_->lists_wanted = true; }
 void SessionRecorder::follow_tree_of(std::int64_t pid) {
   if (tree_ != nullptr) tree_->watch(pid);
 }
+void SessionRecorder::ended(std::int64_t pid) {
+  if (tree_ != nullptr) tree_->ended(pid);
+}
 SessionResult SessionRecorder::finish(const SessionEnd& end) { return session_->finish(end); }
 
 }  // namespace headroom::batch

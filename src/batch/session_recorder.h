@@ -34,6 +34,7 @@ class SessionRecorder final : public Recorder {
   void add_event(const Event& event) override;
   void read_process_lists() override;
   void follow_tree_of(std::int64_t pid) override;
+  void ended(std::int64_t pid);  // a child of this process has ended and is not reaped yet
   SessionResult finish(const SessionEnd& end);
 
  private:

@@ -183,15 +183,18 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
     });
   const batch::MachineClock clock;
   if (!command_.no_record) marks_ = JobMarks::prepare(command_.marks);
+  batch::SessionRecorder* recording = nullptr;  // both: not before the loop runs
+  batch::BatchLoop* running = nullptr;
   batch::LocalExecutor executor(loop, guardian, batch_.place,
                                 {.batch_id = batch_.journal->batch_id(),
                                  .mask = signals.mask_before(),
                                  .grace = grace_,
-                                 .environment = marks_.environment()});
-  batch::BatchLoop* running = nullptr;
+                                 .environment = marks_.environment(),
+                                 .on_ended = [&recording](std::int64_t pid) { recording->ended(pid); }});
   batch::SessionRecorder::Parts parts = recorder_parts(loop, view);
-  parts.on_snapshot = [&running](const batch::Snapshot& now) { running->look(now); };  // not before the loop runs
+  parts.on_snapshot = [&running](const batch::Snapshot& now) { running->look(now); };
   batch::SessionRecorder recorder(std::move(parts));
+  recording = &recorder;
   batch::Batch batch(std::move(options), std::move(batch_.plan), batch_.known,
                      {.executor = executor,
                       .journal = *batch_.journal,

@@ -121,9 +121,6 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   finding.evidence = {fmt::format("kernels were resident for {} of the budget; no other account reaches {}",
                                   human_percent(busy), human_percent(a.limits[Threshold::kMaterial]))};
   finding.told_apart_from = {"efficient: that cannot be seen from the share of resident kernels"};
-  finding.would_overturn =
-      "SM or tensor activity (DCGM, or Nsight Systems): far below what this GPU reaches elsewhere, there is more to "
-      "gain";
   return finding;
 }
 
@@ -289,6 +286,8 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   }
   diagnose::count_once(a, e.findings);
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
+  for (Finding& finding : e.findings)
+    if (finding.would_overturn.empty() && finding.cause) finding.would_overturn = info(*finding.cause).overturn;
   const bool moment = diagnose::watched_for_a_moment(a);
   const bool too_few = moment || diagnose::too_few_readings(a).has_value();
   if (moment)

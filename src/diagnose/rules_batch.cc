@@ -97,8 +97,6 @@ std::vector<Finding> tail_imbalance(const Analysis& a) {
                                              human_duration(tail->end - tail->free_from[device])));
   for (auto& line : last_tasks(a, *tail)) finding.evidence.push_back(std::move(line));
   finding.told_apart_from = {"waiting tasks: nothing was queued any more"};
-  finding.would_overturn =
-      "start the longest tasks first: if the tail stays, one task alone is longer than an even share";
   finding.advice =
       "start the longest first: a later batch of these tasks does so by itself, since durations are kept (--fresh runs "
       "all of them again); else give it a higher priority, or split it. No help where durations change from run to run";
@@ -165,8 +163,6 @@ std::vector<Finding> tasks_waited(const Analysis& a) {
                                            count_of(short_ones, "short gap"), human_duration(gaps),
                                            human_duration(gaps / static_cast<Nanos>(short_ones))));
   finding.told_apart_from = {"nothing to do: a task that wants a GPU was ready all that time"};
-  finding.would_overturn =
-      "the limits of the waiting tasks (max_running, memory, cores): if they are meant, nothing is lost";
   if (after_failures > 0)
     finding.evidence.push_back(
         fmt::format("{} of that after tasks that failed: the next one waits for a reading, which "
@@ -365,7 +361,6 @@ std::vector<Finding> discarded_work(const Analysis& a) {
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
   if (most != d.tasks.end()) finding.evidence.push_back(largest_part(a, d, *most));
   finding.told_apart_from = {"slow work: it is the outcome of these attempts that makes it lost, not their speed"};
-  finding.would_overturn = "whether later attempts went on from what these had written: then part of it counted";
   finding.advice = discarded_advice(a, d, memory, a.limits[Threshold::kMajority]);
   if (unsure)
     finding.evidence.push_back(fmt::format(

@@ -37,7 +37,6 @@ std::vector<Finding> sensor_outlier(const Analysis& a) {
         "left out of the statistics (kept in the recording): mean {:.1f} W, maximum {:.1f} W; with it {:.1f} W",
         power->mean, power->max, with / (n + out)));
     finding.told_apart_from = {"a real peak: the readings around it are ordinary"};
-    finding.would_overturn = "the energy counter of that second: if it grew by as much, the reading was true";
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -297,7 +296,6 @@ std::vector<Finding> throttling(const Analysis& a) {
     finding.evidence = limit_evidence(a, device);
     finding.told_apart_from = {fmt::format("an idle GPU's low clocks: only readings with {} utilisation and more count",
                                            human_percent(a.limits[Threshold::kThrottleUtil]))};
-    finding.would_overturn = "the step time at full clocks: if it stays the same, the work does not depend on them";
     finding.advice = clock_advice(a, device, finding);
     gains_of_clocks(a, device, finding);
     findings.push_back(std::move(finding));

@@ -53,7 +53,6 @@ void wait_for_storage(Finding& finding) {
   finding.cause = Cause::kSlowStorage;
   finding.title = "The GPU waits for data that waits for storage";
   finding.advice = "copy the data to a local disk, or pack small files into larger ones";
-  finding.would_overturn = "read the same files a second time, from memory: if it is as slow, storage is not the cause";
 }
 
 void wait_for_a_connection(const Analysis& a, const HostSummary& s, Finding& finding) {
@@ -377,7 +376,6 @@ std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts
                                          restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
   append(finding.evidence, recurrences(a, finding.claims));
   append(finding.evidence, growth(a, finding.claims));
-  finding.would_overturn = "run once with workers that stay: if the pauses stay, this is wrong";
   finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";
   say_how_they_ended(restarts, finding);
   name_the_workers_code(a, finding);

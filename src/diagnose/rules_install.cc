@@ -96,7 +96,6 @@ std::vector<Finding> installed_first(const Analysis& a) {
   finding.tiers = "NP";
   finding.confidence = Confidence::kMedium;
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
-  finding.would_overturn = "run it again with everything installed: if it starts as slowly, this is wrong";
   finding.advice = "install into the image or environment once, not at the start of each job";
   gains_by_removal(a, finding, "for runs of this length; less for longer ones");
   return only(std::move(finding));

@@ -49,7 +49,6 @@ Finding told_out_of_memory(const Analysis& a, std::string memory) {
   if (!memory.empty()) finding.evidence.push_back(std::move(memory));
   finding.advice = "a smaller batch, or a part of the model at a time; what else is on the GPU needs memory, too";
   finding.bound = "not a matter of speed";
-  finding.would_overturn = "another error in its output before that";
   return finding;
 }
 

@@ -53,8 +53,6 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
                   human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
   if (imported_later(a, startup) > 0) finding.told_apart_from.front() += ", or their stacks were in an import";
-  finding.would_overturn =
-      "what a task does before its first kernel: if it is work, such as fitting on the CPU, this is wrong";
   finding.advice =
       "let one process do several tasks: imports, data and the CUDA context then come once; start-up beside another "
       "task's kernels costs nothing, so more tasks per GPU hide it. Wrong where tasks leak state into each other";
@@ -217,7 +215,6 @@ std::vector<Finding> under_packing(const Analysis& a) {
   const std::string flag = chosen_by(a);
   if (!flag.empty()) finding.evidence.push_back(fmt::format("the command said {}", flag));
   finding.told_apart_from = {"a full GPU: the driver saw no kernel for most of that time"};
-  finding.would_overturn = "two tasks at once on one GPU: if each takes twice as long, nothing is gained";
   finding.advice = flag.empty()
                        ? "more tasks per GPU (--per-gpu), smaller needs in the task file where they are guesses"
                        : fmt::format("without {}: Headroom then adds tasks for as long as that pays", flag);

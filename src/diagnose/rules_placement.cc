@@ -351,7 +351,6 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
   finding.title =
       foreign > 0 ? "Processes outside the job used its GPUs" : "Processes outside the job held memory of its GPUs";
   finding.told_apart_from = {"the desktop: graphics contexts are not counted"};
-  finding.would_overturn = "ps -o ppid,cmd -p PID of that process: if the job started it, this is wrong";
   finding.advice = "move the job or the other process to another GPU";
   if (finding.cost() > 0)
     gains_by_removal(

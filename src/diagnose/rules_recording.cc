@@ -34,7 +34,6 @@ Finding mostly(const Analysis& a, std::string title, std::vector<std::string> ev
   finding.title = std::move(title);
   finding.evidence = std::move(evidence);
   finding.told_apart_from = {"a slow job: its own time is a small part of what was recorded"};
-  finding.would_overturn = "record the job alone (headroom run -- CMD): if it looks like this recording, this is wrong";
   finding.advice = a.meta.origin == "run" ? "" : "record the job itself: headroom run -- CMD";
   return finding;
 }

@@ -18,7 +18,6 @@ std::vector<Finding> stopped(const Analysis& a) {
   finding.evidence = {fmt::format("{}: its process was seen in state T (stopped by a signal) from {} on",
                                   a.device_name(first.device), a.when(first.begin))};
   finding.told_apart_from = {"code of the job: a stopped process runs none"};
-  finding.would_overturn = "ps -o pid,stat,cmd -p PID while the GPU waits: if its state is not T, this is wrong";
   finding.advice =
       "see who stopped it: Ctrl-Z in its terminal, kill -STOP, or a scheduler that suspends jobs; kill -CONT PID lets "
       "it go on";

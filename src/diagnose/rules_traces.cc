@@ -596,7 +596,6 @@ std::vector<Finding> exposed_communication(const Analysis& a) {
   finding.title = "Communication kernels run alone: nothing is computed meanwhile";
   finding.evidence = {fmt::format("{} of the time of all kernels; they also wait in it for the slowest rank",
                                   human_percent(static_cast<double>(finding.cost()) / static_cast<double>(kernels)))};
-  finding.would_overturn = "the traces of the other ranks: if one comes late to each exchange, it is a straggler";
   finding.advice = "overlap it with the backward pass (bucket sizes of DDP), exchange less often, or less";
   gains_by_removal(a, finding, "if all communication overlapped with other kernels");
   hides_behind_kernels(a, finding, "if there were none");

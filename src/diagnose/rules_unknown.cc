@@ -47,7 +47,6 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
                       "for the job",
                       a.device_name(device), human_bytes(low), human_bytes(high)));
   }
-  finding.would_overturn = "a process list that names the job";
   if (too_short_to_list(a)) {
     finding.title = "Whose kernels ran is unknown: the driver named no process of this short job";
     finding.advice = fmt::format("a longer run{}; if that stays so: headroom doctor",
@@ -180,7 +179,6 @@ std::vector<Finding> utilisation_not_reported(const Analysis& a) {
   });
   finding.evidence.push_back(mig ? "MIG is enabled: the driver reports no utilisation of the whole GPU then"
                                  : "the driver does so of a GPU that is split (MIG), and of some virtual GPUs");
-  finding.would_overturn = "the same query with a number in it";
   if (const auto vendor = vendor_of(a.meta.extra); !vendor.empty()) {
     finding.evidence.pop_back();  // of NVIDIA's drivers
     finding.advice = fmt::format("look whether another tool reads it: {}", log_command(vendor));

@@ -31,7 +31,7 @@ std::optional<Nanos> process_cpu_clock(std::int64_t pid) {
   return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
 }
 
-ProcessProbe::ProcessProbe(std::int64_t pid, std::int64_t start_ticks, bool keep_open)
+ProcessProbe::ProcessProbe(std::int64_t pid, std::optional<std::int64_t> start_ticks, bool keep_open)
     : pid_(pid), start_ticks_(start_ticks), keep_open_(keep_open) {
   path_prefix_ = fmt::format_to_n(path_.data(), path_.size(), "{}/", pid).size;  // at most 21 of 40 bytes
 }
@@ -81,8 +81,9 @@ ProcessProbe::Outcome ProcessProbe::sample(ProcDir& proc, const KernelFacts& ker
   if (can_wait(kernel, pace, at)) return Outcome::kAlive;
   count_ = 0;
   owed_ = std::numeric_limits<Nanos>::max();
-  if (const auto over = read_stat(proc, kernel)) return *over;
-  read_schedstat(proc);
+  const auto over = read_stat(proc, kernel);
+  if (over != Outcome::kGone) read_schedstat(proc);  // also of one that has ended, until it is waited for
+  if (over) return *over;
   read_wait_channel(proc, at, pace.dear);
   read_io(proc, at, pace.dear);
   read_switches(proc, at);
@@ -106,7 +107,8 @@ std::optional<ProcessProbe::Outcome> ProcessProbe::read_stat(ProcDir& proc, cons
     state_ = '?';
     return std::nullopt;
   }
-  if (stat->start_ticks != start_ticks_) return Outcome::kGone;  // the number was given to another process
+  if (start_ticks_ && stat->start_ticks != *start_ticks_)
+    return Outcome::kGone;  // the number was given to another process
   state_ = stat->state;
   threads_ = stat->threads;
   comm_size_ = std::min(stat->comm.size(), comm_.size());

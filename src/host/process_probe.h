@@ -36,14 +36,14 @@ class ProcessProbe {
  public:
   enum class Outcome { kAlive, kZombie, kGone };
 
-  ProcessProbe(std::int64_t pid, std::int64_t start_ticks, bool keep_open);
+  // Without `start_ticks`: of whatever process has the number.
+  ProcessProbe(std::int64_t pid, std::optional<std::int64_t> start_ticks, bool keep_open);
 
   // One look. Then cells() is the row to record; empty if there is none this time.
   [[nodiscard]] Outcome sample(ProcDir& proc, const KernelFacts& kernel, const Pace& pace, Nanos at);
   [[nodiscard]] std::span<const Cell> cells() const { return {cells_.data(), count_}; }
 
   [[nodiscard]] std::int64_t pid() const { return pid_; }
-  [[nodiscard]] std::int64_t start_ticks() const { return start_ticks_; }
   [[nodiscard]] std::string_view comm() const { return {comm_.data(), comm_size_}; }
   [[nodiscard]] bool keeps_open() const { return keep_open_; }
   [[nodiscard]] bool io_denied() const { return io_absent_ == Absent::kNoPermission; }
@@ -73,7 +73,7 @@ class ProcessProbe {
   void read_thread_states(ProcDir& proc, Nanos at);
 
   std::int64_t pid_;
-  std::int64_t start_ticks_;
+  std::optional<std::int64_t> start_ticks_;
   bool keep_open_;
   Fd stat_fd_, schedstat_fd_, wchan_fd_, io_fd_;
   std::array<char, 40> path_{};  // "<pid>/" and room for the file's name

@@ -62,7 +62,8 @@ TreeReader::TreeReader(TreeOptions options)
       users_(options_.root),
       wait_reader_(options_.root.empty()),
       nested_pid_namespace_(options_.root.empty() && in_nested_pid_namespace()),
-      watch_requests_(options_.pids) {
+      watch_requests_(options_.pids),
+      proc_of_ended_(options_.root + "/proc") {
   if (options_.recorder_pid != 0) excluded_.push_back(options_.recorder_pid);
   if (const auto own = proc_.read("self/cmdline")) own_command_ = command_line(*own);
   watching_ = scanning_all_ = options_.most_of_machine > 0;
@@ -88,6 +89,14 @@ void TreeReader::exited(std::int64_t pid, int exit_code) {
   exit_requests_.emplace_back(pid, exit_code);
 }
 
+void TreeReader::ended(std::int64_t pid) {
+  const std::lock_guard lock(requests_mutex_);
+  const Nanos at = boottime_now();
+  ProcessProbe probe(pid, std::nullopt, false);
+  if (probe.sample(proc_of_ended_, kernel_, kWatched, at) != ProcessProbe::Outcome::kZombie) return;
+  last_looks_.push_back({.pid = pid, .at = at, .cells = {probe.cells().begin(), probe.cells().end()}});
+}
+
 void TreeReader::read(Nanos at, RecordingSink& sink) {
   marker_reads_left_ = kMarkerReads;
   fact_looks_left_ = kFactLooks;
@@ -110,10 +119,12 @@ TreeReader::Member* TreeReader::find(std::int64_t pid) { return const_cast<Membe
 void TreeReader::take_requests(RecordingSink& sink) {
   std::vector<std::int64_t> watched;
   std::vector<std::pair<std::int64_t, int>> exits;
+  std::vector<LastLook> last_looks;
   {
     const std::lock_guard lock(requests_mutex_);
     watched.swap(watch_requests_);
     exits.swap(exit_requests_);
+    last_looks.swap(last_looks_);
   }
   for (const std::int64_t pid : watched) {
     if (find(pid)) continue;
@@ -134,6 +145,12 @@ void TreeReader::take_requests(RecordingSink& sink) {
     }
     for (const Ended& ended : ended_)
       if (ended.pid == pid) announce_exit_code(ended.key, code, sink);
+  }
+  for (const LastLook& last : last_looks) {
+    Member* const member = find(last.pid);
+    if (member == nullptr) continue;
+    sink.add_row(member->source, last.at, last.cells);
+    member->ended_at = last.at;
   }
 }
 
@@ -331,6 +348,7 @@ void TreeReader::read_wait(Member& member, Nanos at, RecordingSink& sink) {
 
 void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {
   if (!member.exit_code && member.probe.wait_status()) member.exit_code = exit_code_of(*member.probe.wait_status());
+  at = member.ended_at.value_or(at);
   Attrs attrs{{"end_ns", fmt::format("{}", at)}};
   if (member.exit_code) attrs["exit_code"] = fmt::format("{}", *member.exit_code);
   if (const auto until = member.gpu_files.none_until()) attrs["no_gpu_until_ns"] = fmt::format("{}", *until);

@@ -63,6 +63,9 @@ class TreeReader final : public Reader {
   void exclude(std::int64_t pid);
   void exclude(const std::function<std::int64_t()>& start);
   void exited(std::int64_t pid, int exit_code);
+  // A child of the recorder has ended and is not waited for yet: what it has used in all is read now. Of a process of
+  // the job that is known already the next tick records it, at this instant, which is then the end of the process.
+  void ended(std::int64_t pid);
 
   // Any process, as the driver's list needs it; in_job is set. Nothing if it is gone, hidden, or of an unknown pid
   // namespace. A process of the job that is asked for is looked at in every tick from then on, whatever the size of the
@@ -87,12 +90,18 @@ class TreeReader final : public Reader {
     int looks = 0;
     std::string comm;  // as announced
     std::optional<int> exit_code;
-    bool watched = false;  // a root, or asked for by describe(): looked at in every tick
+    std::optional<Nanos> ended_at;  // as ended() tells
+    bool watched = false;           // a root, or asked for by describe(): looked at in every tick
     bool io_denial_counted = false, environment_denial_counted = false;
   };
   struct Ended {
     std::int64_t pid = 0;
     std::string key;
+  };
+  struct LastLook {
+    std::int64_t pid = 0;
+    Nanos at = 0;
+    std::vector<Cell> cells;
   };
 
   [[nodiscard]] const Member* find(std::int64_t pid) const;
@@ -140,6 +149,8 @@ class TreeReader final : public Reader {
   std::mutex requests_mutex_;
   std::vector<std::int64_t> watch_requests_, exclude_requests_;
   std::vector<std::pair<std::int64_t, int>> exit_requests_;
+  std::vector<LastLook> last_looks_;
+  ProcDir proc_of_ended_;
 };
 
 // The pid namespace of this process is not the machine's own: the driver's pids name other processes than ours.

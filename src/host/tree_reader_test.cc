@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <set>
@@ -279,6 +280,7 @@ TEST_F(LiveTree, AnUnreapedZombieIsAnEndWithItsExitCode) {
   tree.read(boottime_now(), sink_);
   ASSERT_TRUE(tree.contains(job.pid()));
   ASSERT_EQ(::write(go[1], "g", 1), 1);
+  ASSERT_EQ(::write(go[1], "g", 1), 1);
   siginfo_t info{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(job.pid()), &info, WEXITED | WNOWAIT), 0);
   tree.read(boottime_now(), sink_);
@@ -316,6 +318,32 @@ TEST_F(LiveTree, AnExitCodeMayArriveAfterTheEndWasNoticed) {
   tree.exited(job.pid(), 128 + WTERMSIG(status));
   tree.read(boottime_now(), sink_);
   EXPECT_EQ(process_of(*source_of(job.pid())).exit_code, 128 + SIGKILL);
+}
+
+TEST_F(LiveTree, AChildThatHasEndedIsLookedAtOnceMoreBeforeItIsReaped) {
+  std::array<int, 2> go{};
+  ASSERT_EQ(::pipe(go.data()), 0);
+  ForkedJob job([go] {
+    char byte = 0;
+    (void)!::read(go[0], &byte, 1);
+    while (std::clock() < CLOCKS_PER_SEC / 20) {
+    }
+  });
+  TreeReader tree(options(job));
+  tree.read(boottime_now(), sink_);
+  ASSERT_TRUE(tree.contains(job.pid()));
+  ASSERT_EQ(::write(go[1], "g", 1), 1);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(job.pid()), &info, WEXITED | WNOWAIT), 0);
+  tree.ended(job.pid());
+  const Nanos after = boottime_now();
+  ASSERT_EQ(::waitpid(job.pid(), nullptr, 0), job.pid());
+  tree.ended(job.pid());  // too late
+  tree.read(boottime_now(), sink_);
+  EXPECT_FALSE(tree.contains(job.pid()));
+  EXPECT_GE(values(job.pid(), Metric::kMainCpu).back(), 50 * kMillisecond);
+  EXPECT_LE(process_of(*source_of(job.pid())).end.value(), after);
+  ::close(go[0]), ::close(go[1]);
 }
 
 TEST_F(LiveTree, BusyAndSleepingProcessesTellDifferentStories) {

@@ -105,7 +105,7 @@ constexpr std::array kCauses{
         .signature = "pip, conda or apt-get among the processes of the job before its first kernel",
         .look_alikes = "loading: no installer runs then",
         .accounts = {Account::kNoTask, Account::kStartup},
-        .overturn = "as slow a start with everything installed",
+        .overturn = "run it again with everything installed: if it starts as slowly, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kStartupLoad,
@@ -147,7 +147,7 @@ constexpr std::array kCauses{
         .signature = "the GPU waits, the job has no worker processes, and its main thread runs, in a loader's code",
         .look_alikes = "other host code: its frames are not under the loader's; workers restarted: process ids change",
         .accounts = {Account::kInput, Account::kHostCode, Account::kUnexplained},
-        .overturn = "the same step time on one cached batch",
+        .overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause",
     },
     CauseInfo{
         .cause = Cause::kInputTooFewWorkers,
@@ -160,7 +160,7 @@ constexpr std::array kCauses{
         .signature = "the main thread waits while each loader worker runs most of the time",
         .look_alikes = "too few cores: workers wait for a core; slow storage: workers sleep on the disk and hardly run",
         .accounts = {Account::kInput, Account::kHostCode, Account::kUnexplained},
-        .overturn = "the same step time on one cached batch",
+        .overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause",
     },
     CauseInfo{
         .cause = Cause::kCpuOversubscribed,
@@ -176,7 +176,7 @@ constexpr std::array kCauses{
         .look_alikes = "too few workers: more of them raise the rate, and here only the wait",
         .accounts = {Account::kInput, Account::kHostCode, Account::kTransfer, Account::kSync, Account::kPeers,
                      Account::kCheckpoint, Account::kValidationHost, Account::kUnexplained},
-        .overturn = "the same wait for a core with the other load stopped",
+        .overturn = "stop the other load on the machine: if the wait for a core stays, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kSlowStorage,
@@ -190,7 +190,7 @@ constexpr std::array kCauses{
         .look_alikes =
             "too few workers: they use the CPU; a page cache that loses its pages: the second epoch reads again",
         .accounts = {Account::kInput, Account::kHostCode, Account::kUnexplained, Account::kNoTask},
-        .overturn = "the same files, read a second time from memory, are as slow",
+        .overturn = "read the same files a second time, from memory: if it is as slow, storage is not the cause",
     },
     CauseInfo{
         .cause = Cause::kPageCacheThrash,
@@ -207,7 +207,7 @@ constexpr std::array kCauses{
         .look_alikes = "slow storage: the second epoch reads from memory then, and nobody waits for memory; swapping: "
                        "pages are swapped in",
         .accounts = {Account::kInput, Account::kHostCode, Account::kUnexplained},
-        .overturn = "a second epoch without reads from storage",
+        .overturn = "read the same files a second time with more memory free: if it is as slow, it is storage",
     },
     CauseInfo{
         .cause = Cause::kEpochWorkerRestart,
@@ -221,7 +221,7 @@ constexpr std::array kCauses{
         .look_alikes = "validation or a checkpoint: the workers' process ids stay",
         .accounts = {Account::kInput, Account::kHostCode, Account::kUnexplained, Account::kSync, Account::kTransfer,
                      Account::kValidationHost, Account::kCheckpoint, Account::kPeers},
-        .overturn = "the same pauses with workers that stay",
+        .overturn = "run once with workers that stay: if the pauses stay, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kBurstyInput,
@@ -343,7 +343,7 @@ constexpr std::array kCauses{
         .signature = "device memory full when the job failed, or its own words",
         .look_alikes = "an allocator that keeps what it had: its own peak is lower",
         .accounts = {},
-        .overturn = "another error in the job's own output",
+        .overturn = "another error in its output before that",
     },
     CauseInfo{
         .cause = Cause::kBusyButInefficient,
@@ -414,7 +414,7 @@ constexpr std::array kCauses{
         .signature = "pauses in which the job writes megabytes to storage, or is in torch.save",
         .look_alikes = "validation: it does not write; logs: they write less",
         .accounts = {Account::kCheckpoint, Account::kHostCode, Account::kUnexplained},
-        .overturn = "the same pauses without checkpoints",
+        .overturn = "run once without checkpoints: if the gap stays, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kLoggingUpload,
@@ -453,7 +453,8 @@ constexpr std::array kCauses{
         .signature = "many processes in turn on a GPU, each with a start-up that is a good part of its life",
         .look_alikes = "restarts after failures: those fail, and the GPU's memory was full",
         .accounts = {Account::kStartup},
-        .overturn = "work, such as fitting on the CPU, before the first kernel",
+        .overturn =
+            "what a task does before its first kernel: if it is work, such as fitting on the CPU, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kUnderPacking,
@@ -468,7 +469,7 @@ constexpr std::array kCauses{
         .accounts = {Account::kStartup, Account::kInput, Account::kHostCode, Account::kTransfer, Account::kSync,
                      Account::kPeers, Account::kCheckpoint, Account::kValidationHost, Account::kTeardown,
                      Account::kHung, Account::kUnexplained},
-        .overturn = "two tasks at once that each take twice as long",
+        .overturn = "two tasks at once on one GPU: if each takes twice as long, nothing is gained",
     },
     CauseInfo{
         .cause = Cause::kTailImbalance,
@@ -482,7 +483,7 @@ constexpr std::array kCauses{
                      "queued",
         .look_alikes = "waiting tasks: something is queued then",
         .accounts = {Account::kNoTask},
-        .overturn = "the same tail with the longest tasks first: one task alone is that long",
+        .overturn = "start the longest tasks first: if the tail stays, one task alone is longer than an even share",
     },
     CauseInfo{
         .cause = Cause::kWastedTrials,
@@ -497,7 +498,7 @@ constexpr std::array kCauses{
         .accounts = {Account::kDiscarded, Account::kStartup, Account::kInput, Account::kHostCode, Account::kTransfer,
                      Account::kSync, Account::kPeers, Account::kCheckpoint, Account::kValidationHost,
                      Account::kTeardown, Account::kHung, Account::kUnexplained, Account::kNotUsed},
-        .overturn = "later attempts that went on from what these had written",
+        .overturn = "whether later attempts went on from what these had written: then part of it counted",
     },
     CauseInfo{
         .cause = Cause::kExposedCommunication,
@@ -510,7 +511,7 @@ constexpr std::array kCauses{
         .signature = "stacks in an exchange between processes, or kernels that only wait, at regular times",
         .look_alikes = "a slow rank: one arrives late each time; waiting NCCL kernels count as busy",
         .accounts = {Account::kPeers, Account::kHostCode, Account::kUnexplained, Account::kUseful},
-        .overturn = "times from one exchange to the next that differ from rank to rank",
+        .overturn = "the traces of the other ranks: if one comes late to each exchange, it is a straggler",
     },
     CauseInfo{
         .cause = Cause::kStraggler,
@@ -538,7 +539,7 @@ constexpr std::array kCauses{
                      "names a limit",
         .look_alikes = "an idle GPU's low clocks; a healthy GPU at its power limit: its clocks are hardly lower",
         .accounts = {Account::kUseful},
-        .overturn = "the same step time at full clocks",
+        .overturn = "the step time at full clocks: if it stays the same, the work does not depend on them",
     },
     CauseInfo{
         .cause = Cause::kForeignTenant,
@@ -551,7 +552,7 @@ constexpr std::array kCauses{
         .signature = "processes outside the job with a compute context, kernels or a good part of the memory",
         .look_alikes = "the desktop: graphics contexts only",
         .accounts = {Account::kForeign},
-        .overturn = "the job itself started that process",
+        .overturn = "ps -o ppid,cmd -p PID of that process: if the job started it, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kSwapThrash,
@@ -566,7 +567,7 @@ constexpr std::array kCauses{
             "pages come in, and processes of the job blocked there",
         .look_alikes = "slow storage: no page is swapped in; files that are mapped: more faults than pages swapped in",
         .accounts = {Account::kHostCode, Account::kInput, Account::kUnexplained},
-        .overturn = "no page swapped in while the GPU waits",
+        .overturn = "the same run with more memory free: if the GPU is idle for as long, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kOomRestartLoop,
@@ -608,7 +609,8 @@ constexpr std::array kCauses{
         .signature = "useful kernels for most of the budget, and no other account that is worth a change",
         .look_alikes = "busy but inefficient: SM activity tells; the share of resident kernels does not",
         .accounts = {},
-        .overturn = "SM or tensor activity far below what this GPU reaches elsewhere",
+        .overturn = "SM or tensor activity (DCGM, or Nsight Systems): far below what this GPU reaches elsewhere, there "
+                    "is more to gain",
     },
     CauseInfo{
         .cause = Cause::kSensorOutlier,
@@ -621,7 +623,7 @@ constexpr std::array kCauses{
         .signature = "a reading above the enforced limit, or far from all others and alone",
         .look_alikes = "a real peak: readings around it rise, too",
         .accounts = {},
-        .overturn = "an energy counter that grew by as much",
+        .overturn = "the energy counter of that second: if it grew by as much, the reading was true",
     },
     CauseInfo{
         .cause = Cause::kMonitoringMostlyElse,
@@ -634,7 +636,7 @@ constexpr std::array kCauses{
         .signature = "the job lived for a small part of the recorded time, or cannot account for its busy time",
         .look_alikes = "a slow job: it lives to the end",
         .accounts = {Account::kNoTask, Account::kUnexplained},
-        .overturn = "a recording of the job alone that looks the same",
+        .overturn = "record the job alone (headroom run -- CMD): if it looks like this recording, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kRecordingLosses,
@@ -660,7 +662,7 @@ constexpr std::array kCauses{
         .signature = "a task that wants a GPU is ready while one stands free",
         .look_alikes = "nothing to do: the queue is empty then",
         .accounts = {Account::kTaskWaiting},
-        .overturn = "limits of the waiting tasks that are meant",
+        .overturn = "the limits of the waiting tasks (max_running, memory, cores): if they are meant, nothing is lost",
     },
     CauseInfo{
         .cause = Cause::kDeviceLost,
@@ -712,7 +714,7 @@ constexpr std::array kCauses{
         .signature = "the process on the GPU in state T: somebody stopped it (SIGSTOP, Ctrl-Z, a debugger)",
         .look_alikes = "a hang: its process sleeps, and is not stopped",
         .accounts = {Account::kStopped},
-        .overturn = "another state of the process in that time",
+        .overturn = "ps -o pid,stat,cmd -p PID while the GPU waits: if its state is not T, this is wrong",
     },
     CauseInfo{
         .cause = Cause::kStepsWithoutGpu,

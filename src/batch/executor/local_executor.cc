@@ -53,7 +53,8 @@ LocalExecutor::LocalExecutor(Loop& loop, Guardian& guardian, Place& place, Local
                               .on_reaped_by_timer =
                                   [this] {
                                     if (ready_ && !events_.empty()) ready_();
-                                  }}),
+                                  },
+                              .on_ended = options_.on_ended}),
       reader_(kReadingTime,
               [this] {
                 loop_.post([this] {

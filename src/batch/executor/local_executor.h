@@ -22,7 +22,8 @@ struct LocalExecutorOptions {
   std::string batch_id;
   sigset_t mask{};  // of signals, for the tasks
   Nanos grace = 10 * kSecond;
-  std::vector<std::string> environment;  // "NAME=value", for every attempt that does not set it itself
+  std::vector<std::string> environment;            // "NAME=value", for every attempt that does not set it itself
+  std::function<void(std::int64_t pid)> on_ended;  // what was started as an attempt, before it is reaped; may be empty
 };
 
 // Attempts are processes of this machine, children of this one; a guardian stops them should this process die.

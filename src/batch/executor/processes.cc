@@ -17,7 +17,8 @@ namespace headroom::batch {
 namespace {
 
 constexpr Nanos kLookAtLingering = 100 * kMillisecond;
-constexpr Nanos kClockTick = 10 * kMillisecond;  // start times of processes are as coarse as this
+constexpr Nanos kWorthALook = 100 * kMillisecond;  // what lives for less tells little, and may be one of thousands
+constexpr Nanos kClockTick = 10 * kMillisecond;    // start times of processes are as coarse as this
 
 Nanos nanos_of(const timeval& time) { return time.tv_sec * kSecond + time.tv_usec * kMicrosecond; }
 
@@ -98,8 +99,17 @@ void Processes::kill_marked(AttemptId attempt) const {
     if (process.attempt == attempt) ::kill(process.pid, SIGKILL);
 }
 
+// The one that wait4(2) will reap next, if it is one of those that were started.
+void Processes::tell_of_the_next() const {
+  siginfo_t info{};
+  if (!handlers_.on_ended || ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WNOTHREAD) != 0) return;
+  const auto found = by_pid_.find(info.si_pid);
+  if (found != by_pid_.end() && boottime_now() - found->second.start >= kWorthALook) handlers_.on_ended(info.si_pid);
+}
+
 void Processes::reap() {
   for (;;) {
+    tell_of_the_next();
     int status = 0;
     rusage usage{};
     const pid_t pid = ::wait4(-1, &status, WNOHANG | __WNOTHREAD, &usage);

@@ -43,6 +43,7 @@ class Processes {
     std::function<void()> on_guardian_gone;
     std::function<void(const LeftOver&)> on_left_over;
     std::function<void()> on_reaped_by_timer;  // not by a call of reap()
+    std::function<void(pid_t)> on_ended;       // a process that was started, before it is reaped; may be empty
   };
   Processes(Loop& loop, Guardian& guardian, std::string batch_id, sigset_t mask, Nanos grace, Handlers handlers);
   ~Processes();  // kills what runs
@@ -73,6 +74,7 @@ class Processes {
     AttemptId attempt = 0;
     Nanos kill_at = 0;
   };
+  void tell_of_the_next() const;
   void ended(pid_t pid, int wait_status, Nanos cpu, std::int64_t peak);
   void watch_lingering();
   void kill_marked(AttemptId attempt) const;
