@@ -20,6 +20,7 @@
 #include "diagnose/users.h"
 #include "diagnose/words.h"
 #include "model/losses.h"
+#include "model/observations.h"
 #include "model/places.h"
 
 namespace headroom::diagnose {
@@ -252,7 +253,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0) return none;
   const Nanos read = time - total(Account::kUnobserved);
   std::string all = span_words(a);
-  if (!unknown.empty() && read > 0 && a.meta.origin.starts_with("import:")) {  // who wrote the log was not there
+  if (!unknown.empty() && read > 0 && is_imported(a.meta)) {  // who wrote the log was not there
     busy = human_percent(static_cast<double>(useful) / static_cast<double>(read));
     unknown =
         fmt::format("; for {} of {} no reading says what {} did", human_percent(unread), all, one ? "it" : "they");
@@ -347,7 +348,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
 // " While memory was taken on it (5:40 of 10:00) it was busy for 90 %.": of a log of which a job had a part only, where
 // that tells more than the mean of all of it.
 std::string while_held(const Analysis& a, const std::vector<std::size_t>& devices) {
-  if (a.job.has_contexts || !a.meta.origin.starts_with("import:")) return "";
+  if (a.job.has_contexts || !is_imported(a.meta)) return "";
   Nanos held = 0, observed = 0;
   double busy = 0;
   std::size_t known = 0;

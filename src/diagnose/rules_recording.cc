@@ -9,6 +9,7 @@
 #include "diagnose/unseen.h"
 #include "model/damage.h"
 #include "model/losses.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -78,7 +79,7 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
 std::vector<Finding> losses(const Analysis& a) {
   Finding finding;
   const bool whole = a.window.begin <= a.meta.start && a.window.end >= a.meta.end;
-  const bool imported = a.meta.origin.starts_with("import:");
+  const bool imported = is_imported(a.meta);
   bool unread = false, full = false;
   for (const Loss& loss : a.losses) {
     if (!is_a_problem(loss, a.meta) || (!whole && loss.places.empty())) continue;

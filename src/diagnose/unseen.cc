@@ -6,6 +6,7 @@
 #include "analyze/ran_before.h"
 #include "diagnose/idle_parts.h"
 #include "model/losses.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -48,7 +49,7 @@ Nanos unseen_at_end(const Analysis& a) {
 }
 
 bool logged_no_utilisation(const Analysis& a, std::size_t device) {
-  return a.gpus[device].unreported && a.meta.origin.starts_with("import:") && !a.stats_of(device, Metric::kGpuUtil);
+  return a.gpus[device].unreported && is_imported(a.meta) && !a.stats_of(device, Metric::kGpuUtil);
 }
 
 std::string no_utilisation_words(const Analysis& a) {
@@ -62,7 +63,7 @@ constexpr std::int64_t kEnough = 10;  // readings, one a second
 }
 
 std::optional<std::int64_t> too_few_readings(const Analysis& a) {
-  if (!a.meta.origin.starts_with("import:") || is_profiled(a)) return std::nullopt;
+  if (!is_imported(a.meta) || is_profiled(a)) return std::nullopt;
   std::int64_t most = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const MetricStats* util = a.stats_of(device, Metric::kGpuUtil)) most = std::max(most, util->samples);

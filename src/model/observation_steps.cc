@@ -136,7 +136,7 @@ std::string step_of_observation(Cause cause, const RecordingMeta& meta) {
   const std::string_view stacks = without_python(meta) ? kNativeStacks : "py-spy dump --pid PID";
   std::string how(step->how);
   if (const auto at = how.find("{stacks}"); at != std::string::npos) how.replace(at, 8, stacks);
-  const bool gone = job_is_over(meta) || meta.origin.starts_with("import");
+  const bool gone = job_is_over(meta) || is_imported(meta);
   return step->of_process && gone ? "in the next run, " + how : how;
 }
 

@@ -45,6 +45,8 @@ constexpr std::array kInstead{
 
 bool job_is_over(const RecordingMeta& meta) { return meta.stop_reason == "job_ended" || meta.exit_code.has_value(); }
 
+bool is_imported(const RecordingMeta& meta) { return meta.origin.starts_with("import:"); }
+
 bool without_python(const RecordingMeta& meta) {
   return (meta.origin == "run" || meta.origin == "record") && meta.tiers.find('P') != std::string::npos &&
          meta.tiers.find('Y') == std::string::npos &&

@@ -18,6 +18,9 @@ namespace headroom {
 // What was recorded has ended: no process of it can be looked at any more. A recorder that was told to stop knows not.
 [[nodiscard]] bool job_is_over(const RecordingMeta& meta);
 
+// It was made of a foreign log or trace: nobody of ours was there.
+[[nodiscard]] bool is_imported(const RecordingMeta& meta);
+
 // Python stacks were asked for, nothing kept them from being read, and there are none: the job is no Python program.
 [[nodiscard]] bool without_python(const RecordingMeta& meta);
 

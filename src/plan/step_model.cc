@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/cores.h"
+#include "model/observations.h"
 
 namespace headroom::planning {
 
@@ -64,7 +65,7 @@ std::optional<Nanos> quiet_from(const Explanation& e, const Finding& finding) {
     return finding.cause == cause ||
            std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
   };
-  if (!e.meta.origin.starts_with("import:") || e.batch) return std::nullopt;
+  if (!is_imported(e.meta) || e.batch) return std::nullopt;
   if (!about(Cause::kMonitoringMostlyElse) && !about(Cause::kUnreleasedAfterWork)) return std::nullopt;
   constexpr Nanos kHardly = 100;  // of the time a hundredth
   Nanos from = 0;

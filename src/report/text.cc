@@ -11,6 +11,7 @@
 #include "model/damage.h"
 #include "model/job_variables.h"
 #include "model/losses.h"
+#include "model/observations.h"
 #include "report/bars.h"
 #include "report/details.h"
 #include "report/findings_text.h"
@@ -226,7 +227,7 @@ std::string computing_words(const Explanation& e) {
   const bool profiled = std::all_of(ledger.entries.begin(), ledger.entries.end(), [](const LedgerEntry& entry) {
     return entry.account != Account::kUseful || entry.tiers.has("C");
   });
-  const bool live = !e.meta.origin.starts_with("import:");  // then the driver's ring buffer was read beside GPM
+  const bool live = !is_imported(e.meta);  // then the driver's ring buffer was read beside GPM
   bool sure = true, for_another = true;
   Nanos waited = 0;  // with a kernel
   for (const Finding& finding : e.findings) {
