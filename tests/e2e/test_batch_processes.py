@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks that hang, do not listen or run away, and terminals that go away or stop: with real processes."""
+import json
 import os
 import pathlib
 import pty
@@ -7,12 +8,14 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 from batch_support import (HEADROOM, PATIENCE, answer, batch_environment, command, end, guardian_of, journal, lines,
                            run, start, wait_until)
+from headroom_e2e import headroom
 
 HUNG, TIMED_OUT = 5, 4  # AttemptOutcome
 DAEMON = """
@@ -240,3 +243,17 @@ def test_a_terminal_that_takes_nothing_more_does_not_hold_the_batch(tmp_path):
     wait_until(lambda: (terminal.read(), not alive(batch))[1], "the batch to end once somebody reads")
     assert "600 failed" in terminal.read()
     terminal.close()
+
+
+def test_what_a_task_did_after_the_last_look_is_recorded(tmp_path):
+    """Its process is looked at once more when it has ended: how long it ran is in the recording, and when it ended."""
+    work = ("import time\nwhile time.process_time() < 1.2: pass\n"
+            "print(time.process_time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME), flush=True)")
+    run(tmp_path, "--gpus", "none", "--folder", "b", "-o", "one.hrec", "--interval", "500ms", "--", sys.executable, "-c", work)
+    headroom(tmp_path, "export", "one.hrec", "--format", "jsonl", "-o", "one.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "one.jsonl").read_text().splitlines()]
+    used, at = map(int, next((tmp_path / "b" / "logs").iterdir()).read_text().split())
+    process = next(row for row in rows if row.get("kind") == "process")
+    last, values = [row["row"][1:] for row in rows if row.get("row", [None])[0] == process["source"]][-1]
+    assert values["main_thread_cpu_seconds_total"] >= used / 1e9
+    assert at <= last == int(process["attrs"]["end_ns"])
