@@ -160,6 +160,26 @@ def ends(bench, table, effort):
     table.add(title, "said before the first task had ended", early, "times", "", 0)
 
 
+def shared(bench, table, effort):
+    """Many workers of one folder, by bench_shared: the product's code that shares work, in simulated time."""
+    tasks, nodes = {"quick": (1000, 20), "normal": (10_000, 200), "full": (10_000, 200)}[effort]
+    for seed in range(1, {"quick": 3, "normal": 2, "full": 4}[effort] + 1):
+        out = subprocess.run([bench.tool("bench_shared"), str(bench.work / "shared"), str(tasks), str(nodes), str(seed)],
+                             stdout=subprocess.PIPE, text=True, check=True).stdout
+        head, *rest = out.splitlines()
+        told = {name: float(value) for name, value in (line.split() for line in rest)}
+        title = (f"shared: SIMULATED, {tasks} tasks of 10 minutes on {nodes} nodes of 4 GPUs, which begin 1 to 4 minutes after "
+                 "they were asked for; 5 % die")
+        died = re.search(r"(\d+) of them died", head)[1]
+        table.add(title, f"makespan / that of one queue which sees all, seed {seed}",
+                  told["makespan_seconds"] / told["one_queue_seconds"], "", "", 1.1,
+                  beside=f"{told['makespan_seconds']:.0f} s; lower bound {told['lower_bound_seconds']:.0f} s; {died} nodes died")
+        table.add(title, "tasks that never ran", told["never_ran"], "", "", 0,
+                  beside=f"{told['ran_again']:.0f} ran again, {told['lost_with_their_node']:.0f} had died with their node")
+        table.add(title, "calls for a file of the folder", told["calls_per_second"], "1/s", "",
+                  beside=f"{told['calls_per_task']:.0f} per task, lists of folders not counted")
+
+
 # name: (tasks, options of `headroom sim-job`, fixed concurrencies to try). Alone a task takes about two seconds; there
 # are so many that the best way takes about 40 s.
 FAMILIES = {

@@ -199,7 +199,7 @@ def quartiles(values):
 
 
 PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "top_alone": live.top_alone, "recording": recording, "store": store, "import": logs.logs,
-         "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "ends": batches.ends,
+         "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "ends": batches.ends, "shared": batches.shared,
          "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
          "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies,

@@ -56,10 +56,18 @@ bool Feeder::look(Batch& batch) {
   if (ends) open_ = false;
   if (ends && !ends_since_) ends_since_ = monotonic_now();
   hand_over(Over::kNo);
-  if (open_ && work_.is_to_stop()) open_ = false;
-  const bool stop = !ends && !std::exchange(told_to_stop_, told_to_stop_ || work_.is_to_stop()) && told_to_stop_;
+  const bool told = told_to_stop_;
+  if (boottime_now() >= next_stop_) hear_whether_to_stop();
+  if (told_to_stop_) open_ = false;
   if (open_) ask_for_more(batch);
-  return stop;
+  return !ends && told_to_stop_ && !told;
+}
+
+// Workers may be hundreds, and the folder on a network: it is not asked at every look, but before each claim.
+void Feeder::hear_whether_to_stop() {
+  constexpr Nanos kBetween = 2 * kSecond;
+  next_stop_ = boottime_now() + kBetween;
+  told_to_stop_ = told_to_stop_ || work_.is_to_stop();
 }
 
 // What is not in the journal yet is not handed over: should this process die, it would be nowhere.
@@ -88,14 +96,18 @@ void Feeder::ask_for_more(Batch& batch) {
   if (boottime_now() < next_ask_) return;
   for (;;) {
     const auto tasks = batch.progress().tasks;
-    if (static_cast<std::size_t>(tasks.ready + tasks.waiting) >= enough_) return;
+    if (static_cast<std::size_t>(tasks.ready + tasks.waiting) >= work_.ahead(enough_)) return;
+    hear_whether_to_stop();
+    if (told_to_stop_) {
+      open_ = false;
+      return;
+    }
     auto piece = work_.claim();
     if (!piece) return trouble(piece.error());
     if (!*piece) {
       // What a worker had that may be over is worth waiting for: nobody else may come for it.
-      constexpr Nanos kPatience = 2 * kSecond;
       open_ = work_.somebody_is_silent();
-      next_ask_ = boottime_now() + kPatience;
+      next_ask_ = boottime_now() + work_.patience();
       return;
     }
     // A batch runs a task of a name once: what it had before is for another worker, or a later call.

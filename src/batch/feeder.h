@@ -33,6 +33,7 @@ class Feeder {
 
  private:
   enum class Over { kNo, kYes };
+  void hear_whether_to_stop();
   void hand_over(Over over);
   void ask_for_more(Batch& batch);
   void trouble(const Error& error);
@@ -52,7 +53,7 @@ class Feeder {
   std::map<std::string, Held> held_;             // by piece
   std::map<std::string, std::string> piece_of_;  // by task, of those that have not ended
   std::map<std::string, TaskState> states_;      // of those that have
-  Nanos next_beat_ = 0, next_ask_ = 0;
+  Nanos next_beat_ = 0, next_ask_ = 0, next_stop_ = 0;
   std::optional<Nanos> ends_since_;  // monotonic; the batch was told to
   bool open_ = true, told_to_stop_ = false;
   std::string trouble_;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <map>
@@ -51,10 +52,13 @@ std::optional<Nanos> written_at(const std::string& path) {
   return info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
 }
 
-// By the clock of whoever serves the file, which is that of every file in the folder.
-Result<void> touch(const std::string& path) {
+// By the clock of whoever serves the file, which is that of every file in the folder; or at Unix time `at`.
+Result<void> touch(const std::string& path, std::optional<Nanos> at = {}) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file || ::futimens(file.get(), nullptr) != 0) return tl::unexpected(errno_error(fmt::format("touch {}", path)));
+  const timespec given{.tv_sec = at.value_or(0) / kSecond, .tv_nsec = at.value_or(0) % kSecond};
+  const std::array times{given, given};
+  if (!file || ::futimens(file.get(), at ? times.data() : nullptr) != 0)
+    return tl::unexpected(errno_error(fmt::format("touch {}", path)));
   return {};
 }
 
@@ -314,10 +318,13 @@ std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) {
     bool again = false, succeeded = false;
   };
   std::unordered_map<std::string, Known> known;
+  const std::vector<std::string> there = names_in(path("done"));
   for (std::size_t round = 0; round < rounds_.size(); ++round)
     for (std::size_t number = 0; number < rounds_[round].size(); ++number) {
       const SharedPiece& piece = rounds_[round][number];
-      const auto done = read_file(path("done/" + text_of({round, number})));
+      const std::string name = text_of(PieceName{round, number});
+      std::optional<std::string> done;
+      if (std::binary_search(there.begin(), there.end(), name)) done = read_file(path("done/" + name)).value_or("");
       const std::set<std::string> failed = ends_in(done.value_or(""), piece).failed;
       const bool late = !worker_.started_by.empty() && started_by_[round] == worker_.started_by;
       for (const SharedTask& task : piece) {
@@ -455,7 +462,12 @@ Result<std::vector<SharedWork::Piece>> SharedWork::mine() {
   return pieces;
 }
 
+std::size_t SharedWork::ahead(std::size_t enough) const {
+  return listed_.size() < workers_ * enough ? std::min<std::size_t>(1, enough) : enough;
+}
+
 void SharedWork::list_todo() {
+  workers_ = std::max<std::size_t>(1, names_in(path("claimed")).size());
   for (std::size_t round = 0; round < rounds_.size(); ++round)
     for (const std::string& number : names_in(path(round_folder(round) + "/todo")))
       if (const auto parsed = parse_number<std::size_t>(std::string_view(number));
@@ -463,16 +475,37 @@ void SharedWork::list_todo() {
         listed_.push_back(text_of({round, *parsed}));
 }
 
+std::string SharedWork::todo_of(const std::string& name) const {
+  const auto piece = piece_of(name);
+  return path(fmt::format("{}/todo/{:06}", round_folder(piece->round), piece->number));
+}
+
+// All workers take from the front of the same list, so that most of what one has not taken is behind the first piece
+// that is still there: it is found by steps that double, and then halve. What others have given back meanwhile is
+// found when the folders are listed again.
+void SharedWork::pass_over_the_taken() {
+  const auto is_there = [&](std::size_t at) { return exists(todo_of(listed_[at])); };
+  if (listed_.empty() || is_there(0)) return;
+  std::size_t gone = 0, there = 1;  // positions
+  while (there < listed_.size() && !is_there(there)) gone = there, there *= 2;
+  there = std::min(there, listed_.size());
+  while (there - gone > 1) {
+    const std::size_t middle = gone + (there - gone) / 2;
+    (is_there(middle) ? there : gone) = middle;
+  }
+  listed_.erase(listed_.begin(), listed_.begin() + static_cast<std::ptrdiff_t>(there));
+}
+
 // The folders are listed when all that was seen in them is used up: of thousands of pieces that is seldom.
 Result<std::optional<SharedWork::Piece>> SharedWork::claim_listed() {
   const std::string mine = path("claimed/" + worker_.name);
   HR_TRYV(make_private_folder(mine));  // whoever took this worker for dead has removed it
-  while (!listed_.empty()) {
+  for (pass_over_the_taken(); !listed_.empty(); pass_over_the_taken()) {
     const std::string name = std::move(listed_.front());
     listed_.pop_front();
     const auto piece = piece_of(name);
     if (for_others_.contains(name) || !is_for_this_worker(rounds_[piece->round][piece->number], piece->round)) continue;
-    const std::string todo = path(fmt::format("{}/todo/{:06}", round_folder(piece->round), piece->number));
+    const std::string todo = todo_of(name);
     if (!moves(todo, fmt::format("{}/{}", mine, name))) {
       if (errno == ENOENT) continue;  // somebody else was sooner
       return tl::unexpected(errno_error(fmt::format("claim {}", todo)));
@@ -484,7 +517,14 @@ Result<std::optional<SharedWork::Piece>> SharedWork::claim_listed() {
   return std::nullopt;
 }
 
+Nanos SharedWork::now() const { return worker_.now ? worker_.now() : boottime_now(); }
+
+// What a dead worker had is not left to the end, and of all workers one looks for it in half a minute or so.
 Result<std::optional<SharedWork::Piece>> SharedWork::claim() {
+  if (now() >= early_look_) {
+    if (early_look_ > 0) take_over_silent();
+    early_look_ = now() + static_cast<Nanos>(workers_) * kBetweenLooks;
+  }
   HR_TRY(std::optional<Piece> piece, claim_listed());
   for (int again = 0; again < 2 && !piece; ++again) {
     if (again > 0) take_over_silent();
@@ -504,41 +544,45 @@ void SharedWork::take_over(const std::string& other) {
   if (const auto contents = read_own_journal(folder_of_worker(folder_, other)))
     for (const KnownTask& task : contents->tasks)
       if (task.state == TaskState::kSucceeded) succeeded.insert(task.name);
+  std::vector<std::string> back;
   for (const std::string& name : names) {
     const auto piece = piece_of(name);
     if (!piece) continue;
     const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, name));
     // By way of ours: two that take over from one must not both put it back.
     if (!moves(fmt::format("{}/{}", claimed, name), mine)) continue;
-    (void)give_back(name, {.succeeded = succeeded, .failed = {}});
+    if (give_back(name, {.succeeded = succeeded, .failed = {}})) back.push_back(name);
   }
+  listed_.insert(listed_.begin(), back.begin(), back.end());
   (void)::rmdir(claimed.c_str());
   (void)::unlink(path("alive/" + other).c_str());
 }
 
 void SharedWork::take_over_silent() {
-  const Nanos now = boottime_now();
-  if (now < next_look_) return;
-  next_look_ = now + std::min(kBetweenLooks, worker_.silent);
+  if (now() < next_look_) return;
+  next_look_ = now() + std::min(kBetweenLooks, worker_.silent);
+  workers_ = std::max<std::size_t>(1, names_in(path("claimed")).size());
   if (!beat()) return;
-  for (const WorkerNow& other : workers_now(folder_))
-    if (silence_of(other).value_or(0) > worker_.silent) take_over(other.name);
+  for (const std::string& other : silent_for(worker_.silent)) take_over(other);
 }
 
-std::optional<Nanos> SharedWork::silence_of(const WorkerNow& other) const {
-  if (other.name == worker_.name || other.pieces == 0) return std::nullopt;
+std::vector<std::string> SharedWork::silent_for(Nanos time) const {
+  std::vector<std::string> silent;
   const auto served = written_at(path("alive/" + worker_.name));
-  const auto heard = written_at(path("alive/" + other.name));
-  const auto since = heard ? heard : written_at(path("claimed/" + other.name));
-  return served && since ? std::optional(*served - *since) : std::nullopt;
+  if (!served) return silent;
+  for (std::string& other : names_in(path("claimed"))) {
+    if (other == worker_.name || !is_worker_name(other)) continue;
+    const auto heard = written_at(path("alive/" + other));
+    const auto since = heard ? heard : written_at(path("claimed/" + other));
+    if (since && *served - *since > time && !names_in(path("claimed/" + other)).empty())
+      silent.push_back(std::move(other));
+  }
+  return silent;
 }
 
-bool SharedWork::somebody_is_silent() const {
-  const std::vector<WorkerNow> others = workers_now(folder_);
-  return std::any_of(others.begin(), others.end(), [&](const WorkerNow& other) {
-    return silence_of(other).value_or(0) > std::min(2 * kBeat, worker_.silent / 2);
-  });
-}
+bool SharedWork::somebody_is_silent() const { return !silent_for(std::min(2 * kBeat, worker_.silent / 2)).empty(); }
+
+Nanos SharedWork::patience() const { return std::clamp(worker_.silent / 12, 2 * kSecond, 15 * kSecond); }
 
 // What another worker has noted of it stays.
 Result<void> SharedWork::note_ends(const std::string& piece, const Ends& ends) {
@@ -573,8 +617,7 @@ Result<void> SharedWork::give_back(const std::string& piece, const Ends& ends) {
   const std::string mine = path(fmt::format("claimed/{}/{}", worker_.name, piece));
   if (!exists(mine)) return {};
   HR_TRYV(note_ends(piece, {.succeeded = ends.succeeded, .failed = {}}));
-  const auto name = piece_of(piece);
-  if (name && moves(mine, path(fmt::format("{}/todo/{:06}", round_folder(name->round), name->number)))) return {};
+  if (piece_of(piece) && moves(mine, todo_of(piece))) return {};
   return tl::unexpected(errno_error(fmt::format("give {} back", mine)));
 }
 
@@ -583,7 +626,9 @@ Result<void> SharedWork::leave_to_others(const std::string& piece) {
   return give_back(piece, {});
 }
 
-Result<void> SharedWork::beat() { return touch(path("alive/" + worker_.name)); }
+Result<void> SharedWork::beat() {
+  return touch(path("alive/" + worker_.name), worker_.now ? std::optional(worker_.now()) : std::nullopt);
+}
 
 void SharedWork::leave() {
   (void)::unlink(path("alive/" + worker_.name).c_str());

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -81,6 +82,8 @@ class SharedWork {
     // Whoever started it together with others: what failed in a round of theirs is not run again by one that is late.
     std::string started_by;
     Nanos silent = 180 * kSecond;  // a worker that was not heard of for so long is over
+    // Unix time of a simulation, in which files are touched. Empty: files have the time of whoever serves them.
+    std::function<Nanos()> now;
   };
   // Divides those of `tasks` that are in no piece, and those that did not succeed. `after` must name tasks of `tasks`
   // or groups. What comes after a task that is in a piece and has not succeeded waits for a later call.
@@ -99,6 +102,9 @@ class SharedWork {
   [[nodiscard]] Result<std::vector<Piece>> mine();  // claimed by an earlier run of this worker
   // Nothing: there is no piece of this worker's tasks that nobody has, and nobody is silent.
   [[nodiscard]] Result<std::optional<Piece>> claim();
+  // Of `enough` tasks that a worker would hold beside those that run: where fewer pieces are left than that for each
+  // worker, one, so that none waits here while another worker has nothing to do.
+  [[nodiscard]] std::size_t ahead(std::size_t enough) const;
   // All of it has ended. False: another worker ended it as well, and was sooner.
   [[nodiscard]] Result<bool> finish(const std::string& piece, const Ends& ends);
   [[nodiscard]] Result<void> give_back(const std::string& piece, const Ends& ends);  // what succeeded stays so
@@ -108,6 +114,7 @@ class SharedWork {
   void leave();                       // what is claimed stays
   // Another one has claimed something and missed a beat or more: it may be over, and is not yet known to be.
   [[nodiscard]] bool somebody_is_silent() const;
+  [[nodiscard]] Nanos patience() const;  // between two questions for it: there may be hundreds who ask
   [[nodiscard]] bool is_to_stop() const;
 
   // `claimed` is that of other workers.
@@ -123,15 +130,19 @@ class SharedWork {
   [[nodiscard]] Result<void> read_rounds();
   [[nodiscard]] std::vector<TaskSpec> left_of(const std::vector<TaskSpec>& tasks);
   [[nodiscard]] Result<std::optional<Piece>> claim_listed();
+  [[nodiscard]] Nanos now() const;
   void list_todo();
+  void pass_over_the_taken();
+  [[nodiscard]] std::string todo_of(const std::string& piece) const;
   [[nodiscard]] bool is_for_this_worker(const SharedPiece& piece, std::size_t round) const;
   [[nodiscard]] Result<Piece> taken(const std::string& name);
   [[nodiscard]] Result<SharedPiece> piece_named(const std::string& name) const;
   [[nodiscard]] Result<void> note_ends(const std::string& piece, const Ends& ends);
   void take_over(const std::string& other);
   void take_over_silent();
-  // How long ago another worker was heard of, by the clock of whoever serves the files, which this one was just told.
-  [[nodiscard]] std::optional<Nanos> silence_of(const WorkerNow& other) const;
+  // Workers that have claimed something and were heard of longer ago than that, by the clock of whoever serves the
+  // files, as of this one's last beat.
+  [[nodiscard]] std::vector<std::string> silent_for(Nanos time) const;
 
   std::string folder_;
   Worker worker_;
@@ -140,9 +151,11 @@ class SharedWork {
   std::map<std::string, std::size_t> last_round_;  // of each task
   std::vector<std::string> started_by_;            // of each round
   std::deque<std::string> listed_;                 // pieces that nobody had, when the folders were listed last
+  std::size_t workers_ = 1;                        // that had claimed something then
   std::set<std::string> for_others_;               // pieces
   std::size_t waiting_ = 0;
-  Nanos next_look_ = 0;  // for silent ones
+  Nanos next_look_ = 0;   // for silent ones, at the earliest
+  Nanos early_look_ = 0;  // likewise, while there is other work
 };
 
 }  // namespace headroom::batch

@@ -113,6 +113,43 @@ TEST_F(SharedWorkTest, ManyAtOnceDivideAndClaimEveryTaskOnce) {
   EXPECT_FALSE(fs::exists(folder_ + "/shared/round-1")) << "one round, whoever made it";
 }
 
+TEST_F(SharedWorkTest, WhatOthersHaveTakenIsPassedOverAndWhatTheyGiveBackIsFound) {
+  SharedWork a = open("a", piece_tasks(100)), b = open("b", piece_tasks(100));
+  ASSERT_EQ(names_of(claim(b).value()), std::vector<std::string>{"t0"});
+  std::vector<std::string> of_a;
+  for (int i = 0; i < 60; ++i) of_a.push_back(claim(a).value().name);
+  EXPECT_EQ(names_of(claim(b).value()), std::vector<std::string>{"t61"}) << "in the order that they stand in";
+  ASSERT_TRUE(a.give_back(of_a[3], {}));
+  std::set<std::string> rest;
+  while (const auto piece = claim(b)) rest.insert(names_of(*piece).front());
+  EXPECT_THAT(rest, SizeIs(39));
+  EXPECT_TRUE(rest.contains("t4") && rest.contains("t99"));
+}
+
+TEST_F(SharedWorkTest, WhereLittleIsLeftNobodyHoldsMuch) {
+  SharedWork a = open("a", piece_tasks(10)), b = open("b", piece_tasks(10));
+  ASSERT_TRUE(claim(a) && claim(b));
+  EXPECT_EQ(b.ahead(4), 4U);
+  ASSERT_TRUE(claim(b) && claim(b));
+  EXPECT_EQ(b.ahead(4), 1U) << "fewer than four for each of the two";
+  EXPECT_EQ(b.ahead(0), 0U);
+}
+
+TEST_F(SharedWorkTest, WhatADeadWorkerHadIsNotLeftToTheEnd) {
+  Nanos now = 1'700'000'000 * kSecond;
+  const auto simulated = [&](const char* name) {
+    return SharedWork::open(folder_, {.name = name, .before = {}, .started_by = "", .now = [&] { return now; }},
+                            piece_tasks(10))
+        .value();
+  };
+  SharedWork a = simulated("a"), b = simulated("b");
+  const auto dead = claim(a), first = claim(b);
+  ASSERT_TRUE(dead && first);
+  now += 600 * kSecond;
+  EXPECT_EQ(names_of(claim(b).value()), names_of(*dead)) << "though nobody has had many others yet";
+  EXPECT_FALSE(b.somebody_is_silent());
+}
+
 TEST_F(SharedWorkTest, WhatComesAfterAnotherGoesWithIt) {
   SharedWork work = open("a", {piece_task("one"), piece_task("other"), piece_task("later", {"one"})});
   const auto piece = claim(work);
