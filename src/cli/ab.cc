@@ -11,12 +11,11 @@
 
 #include "base/human.h"
 #include "base/visible.h"
-#include "cli/artefacts.h"
+#include "cli/compare.h"
 #include "cli/compare_sides.h"
 #include "cli/live_parts.h"
 #include "cli/repeat_facts.h"
 #include "cli/repeats.h"
-#include "cli/repeats_options.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compare/compare.h"

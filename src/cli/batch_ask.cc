@@ -26,7 +26,7 @@
 #include "cli/arguments.h"
 #include "cli/open_recording.h"
 #include "cli/terminal.h"
-#include "cli/verb.h"
+#include "cli/verbs.h"
 #include "report/batch.h"
 #include "report/batch_status.h"
 #include "report/batch_table.h"

@@ -7,7 +7,6 @@
 #include "base/duration.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
-#include "cli/require.h"
 
 namespace headroom::cli {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "batch/messages.h"
-#include "cli/screen.h"
+#include "cli/terminal.h"
 #include "model/batch_progress.h"
 #include "report/layout.h"
 #include "view/batch_trail.h"

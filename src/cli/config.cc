@@ -2,9 +2,9 @@
 #include "cli/config.h"
 
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/answers.h"
 #include "base/duration.h"
@@ -13,7 +13,9 @@
 #include "base/toml_table.h"
 #include "cli/declared_verb.h"
 #include "cli/environment.h"
-#include "cli/verb.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "stacks/families_file.h"
 
 namespace headroom::cli {
 
@@ -155,6 +157,27 @@ void apply_config(std::string_view verb, CLI::App& app) {
     for (const auto& value : setting.values) option->add_result(value);
     option->run_callback();
   }
+}
+
+std::string families_path() {
+  const std::string config = config_path();
+  return config.empty() ? "" : (std::filesystem::path(config).parent_path() / "families.toml").string();
+}
+
+Result<std::vector<stacks::FamilyRule>> users_families() {
+  constexpr std::size_t kLargest = 1 << 20;
+  const std::string path = families_path();
+  std::error_code error;
+  if (path.empty() || !std::filesystem::exists(path, error)) return std::vector<stacks::FamilyRule>();
+  HR_TRY(const std::string text, read_regular(path, kLargest));
+  return stacks::families_from_toml(text, path);
+}
+
+std::vector<stacks::FamilyRule> users_families_if_good() {
+  auto rules = users_families();
+  if (rules) return std::move(*rules);
+  report_error(within("the families of stacks are those that are built in", rules.error()));
+  return {};
 }
 
 }  // namespace headroom::cli

@@ -1,15 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/cli11.h"
 #include "live/session.h"
 #include "marks/directory.h"
+#include "marks/line_source.h"
+#include "marks/log_readers.h"
+#include "model/batch.h"
+#include "output/log_pattern.h"
+#include "pump/job_output.h"
+
+// What `run` and `record` read of a job's own output: options, and the parts wired together.
+namespace headroom::cli {
+
+struct LinesOptions {
+  bool output = false;  // --output-lines
+  std::vector<std::string> phases, metrics, steps, logs;
+};
+// `record` cannot come between a job that runs already and its output.
+enum class LinesOf : std::uint8_t { kOwnJob, kOthers };
+void declare_lines_options(CLI::App& app, LinesOptions& options, LinesOf of);
+
+// What is read, opened before the job begins.
+struct JobLines {
+  struct Log {
+    std::string path;
+    bool from_midway = false;
+    std::unique_ptr<marks::LineSource> lines;
+  };
+  std::vector<output::LogPattern> patterns;
+  std::vector<Log> logs;
+  bool output = false;
+  std::string why_not;  // its output is not read
+};
+// kInvalidInput where a pattern is none, where there is nothing that it could be looked for in, or a log is no file.
+[[nodiscard]] Result<JobLines> open_lines(const LinesOptions& options, LinesOf of);
+
+// Stands between the job that is about to be started and where its output goes, if that is wanted. Null where it is
+// not, or where it cannot be had, which is said and kept for the recording.
+[[nodiscard]] std::unique_ptr<pump::JobOutput> open_job_output(JobLines& lines);
+
+// Adds them to the recording, as those of the process `pid` (0: not known).
+void add_lines(SessionOptions& session, JobLines lines, pump::JobOutput* output, std::int64_t pid);
+
+// The logs of a batch's tasks, as long as they run. From any thread.
+class TaskLogs {
+ public:
+  explicit TaskLogs(std::vector<output::LogPattern> patterns);
+  void add(const Attempt& attempt);
+  void end(AttemptId attempt);
+  void add_to(SessionOptions& session);
+
+ private:
+  std::vector<output::LogPattern> patterns_;
+  std::shared_ptr<marks::LogReaders> readers_;
+};
+
+// `headroom output-pump STREAM GROUP`: the process that passes output on. For JobOutput alone.
+[[nodiscard]] int output_pump(std::span<char*> arguments);
 
 // What a job can say of itself while it is recorded: by marks in its code, and by NVTX.
-namespace headroom::cli {
 
 struct MarksChoice {
   bool no_marks = false, no_nvtx = false;

@@ -13,7 +13,7 @@
 #include "base/regular_file.h"
 #include "cli/environment.h"
 #include "cli/output.h"
-#include "cli/private_file.h"
+#include "cli/own_files.h"
 #include "cli/terminal.h"
 #include "report/verify.h"
 

@@ -16,7 +16,6 @@
 #include "cli/live_parts.h"
 #include "cli/repeat_facts.h"
 #include "cli/repeats.h"
-#include "cli/repeats_options.h"
 #include "cli/stop_rule.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/file_trace.h"
+#include "cli/growing_recording.h"
 #include "report/overview_json.h"
 
 namespace headroom::cli {

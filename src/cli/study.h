@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/document_file.h"
 #include "cli/open_recording.h"
+#include "cli/own_files.h"
 #include "report/layout.h"
 #include "storage/storage.h"
 #include "tune/study_options.h"

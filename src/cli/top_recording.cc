@@ -2,25 +2,60 @@
 #include "cli/top_recording.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/filesystem.h"
+#include "base/human.h"
 #include "base/ids.h"
-#include "cli/families.h"
-#include "cli/finding_looks.h"
-#include "cli/hidden_processes.h"
-#include "cli/viewed_metrics.h"
+#include "base/strings.h"
+#include "cli/config.h"
+#include "cli/growing_recording.h"
+#include "doctor/facts.h"
+#include "host/proc_dir.h"
 #include "host/proc_parse.h"
+#include "host/process_facts.h"
 
 namespace headroom::cli {
 
 namespace {
+
+// What /proc keeps from this user of other users' processes, and whose they are where their numbers are there, in words
+// with what helps; "" where it hides none.
+std::string hidden_processes() {
+  constexpr std::size_t kMostBytes = 4096;
+  DoctorFacts facts;
+  probe_machine("", facts);
+  // Root, and the group that the mount names, see all the same: the first process is root's.
+  if (facts.hidepid.empty() || read_file("/proc/1/stat", kMostBytes)) return "";
+  host::ProcDir proc("/proc");
+  host::UserNames names("");
+  std::set<std::string> users;
+  std::size_t hidden = 0;
+  const auto numbers = proc.list_numbers(".");
+  if (numbers)
+    for (const std::int64_t pid : std::vector<std::int64_t>(numbers->begin(), numbers->end())) {
+      const std::string folder = fmt::format("/proc/{}", pid);
+      struct stat info {};
+      if (read_file(folder + "/stat", kMostBytes) || ::stat(folder.c_str(), &info) != 0) continue;
+      const std::string name = names.name(info.st_uid);
+      users.insert(name.empty() ? fmt::format("user {}", info.st_uid) : name);
+      ++hidden;
+    }
+  const std::string whose = hidden == 0 ? "the processes of other users"
+                                        : fmt::format("{} of {}", count_of(hidden, "process", "processes"),
+                                                      join(std::vector<std::string>(users.begin(), users.end()), ", "));
+  return fmt::format("/proc hides {} (hidepid={}): root sees them, and the group that gid= of its mount names", whose,
+                     facts.hidepid);
+}
 
 constexpr Nanos kEvery = 1 * kSecond;
 // Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.

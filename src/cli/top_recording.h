@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/box_watch.h"
-#include "cli/file_trace.h"
+#include "cli/growing_recording.h"
 #include "cli/open_recording.h"
 #include "diagnose/explain.h"
 #include "record/growing.h"

@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 
+#include "base/time.h"
 #include "cli/cli11.h"
 #include "diagnose/explain.h"
+#include "model/metric.h"
 #include "report/live_findings.h"
 
-// Looks for findings of a recording that grows: --on-finding, `serve` and `top`.
 namespace headroom::cli {
+
+// What changes when somebody writes to an SQLite file or its log: numbers, sizes and times of both; zeros where there
+// is no such file.
+using FileTrace = std::array<std::int64_t, 6>;
+[[nodiscard]] FileTrace trace_of(const std::string& path);
+
+// What grows and was last read so long ago is read again, changed or not: a recorder writes every two seconds, and
+// where nothing more comes it may be gone.
+inline constexpr Nanos kSilent = 6 * kSecond;
+
+// Metrics that neither an explanation nor a view of it looks at, for ReadOptions::leave_out.
+[[nodiscard]] std::span<const Metric> metrics_not_viewed();
+
+// Looks for findings of a recording that grows: --on-finding, `serve` and `top`.
 
 struct FindingLooks {
   Nanos every = 10 * kSecond;  // between looks, and longer where a look costs much

@@ -1,13 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/finding_looks.h"
+#include "cli/growing_recording.h"
 
+#include <sys/stat.h>
 #include <CLI/CLI.hpp>
 #include <array>
+#include <vector>
 
 #include "base/duration.h"
 #include "base/strings.h"
+#include "base/time.h"
+#include "diagnose/explain.h"
 
 namespace headroom::cli {
+
+FileTrace trace_of(const std::string& path) {
+  struct stat file {
+  }, log{};
+  const bool has_file = ::stat(path.c_str(), &file) == 0, has_log = ::stat((path + "-wal").c_str(), &log) == 0;
+  if (!has_file) return {};
+  return {static_cast<std::int64_t>(file.st_ino),
+          file.st_size,
+          file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec,
+          has_log ? static_cast<std::int64_t>(log.st_ino) : 0,
+          has_log ? log.st_size : 0,
+          has_log ? log.st_mtim.tv_sec * kSecond + log.st_mtim.tv_nsec : 0};
+}
+
+std::span<const Metric> metrics_not_viewed() {
+  static const std::vector<Metric> metrics = [] {
+    std::vector<Metric> left;
+    for (const Metric metric : metrics_not_explained())
+      if (metric != Metric::kPower && metric != Metric::kTemperature && metric != Metric::kRss &&
+          metric != Metric::kProcessGpuMemory)
+        left.push_back(metric);
+    return left;
+  }();
+  return metrics;
+}
 
 void declare_finding_looks(CLI::App& app, FindingLooks& looks) {
   app.add_option_function<std::string>(

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/hooks.h"
-#include "cli/job_lines.h"
+#include "cli/job_marks.h"
 #include "cli/live_parts.h"
 #include "report/recordings.h"
 
