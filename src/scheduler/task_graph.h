@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "scheduler/decision.h"
-#include "scheduler/planned_task.h"
+#include "scheduler/setup.h"
 
 // The tasks of a batch and what they wait for: dependencies, groups, retries. Pure, and knows neither GPUs nor hosts:
 // whoever places tasks takes those that are ready, calls start(), and hands in a Decision when the attempt has ended.
