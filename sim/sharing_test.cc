@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "contention/sharing.h"
+#include "sim/core/sharing.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "base/time.h"
 
 // How work shares a device, as arithmetic on a plain struct: no clock, no I/O, no allocation. The virtual GPUs keep
-// this struct in shared memory; packing and planning run it on a made-up clock.
+// this struct in shared memory; the tests of the scheduler run it on a made-up clock.
 //
 // Each stream (one process's queue on the device) is two counters: work submitted and work attained, in nanoseconds of
 // the device to itself. A launch is done when attained reaches the ticket that submit() returned. There is no object
