@@ -137,6 +137,51 @@ def files_that_are_gone(files):
                     yield f"{path.relative_to(ROOT)}:{number}: there is no {word}"
 
 
+LONGEST = 60  # lines of a function, from its name to its end
+# In these rooms some are longer still; a room whose functions are all short enough is no longer in the list.
+SOME_ARE_LONGER = {"analyze", "diagnose", "import", "plan", "report"}
+RAW = re.compile(r'R"(\w*)\(')
+NO_FUNCTION = re.compile(r"\s*(namespace|enum|union|extern|using|static_assert|struct|class)\b|\s*(//|#|}|$)")
+
+
+def functions_of(lines):
+    """(first line, last line) of each function at the top level of a file or of a class, as clang-format lays them out."""
+    top = ""  # what the last line in the first column begins
+    starts = {0: 0, 2: 0}
+    raw = ""  # the end of the raw string that a line before began
+    for number, line in enumerate(lines, 1):
+        if raw:
+            raw = "" if raw in line else raw
+            continue
+        if (opens := RAW.search(line)) and f'){opens[1]}"' not in line[opens.end():]:
+            raw = f'){opens[1]}"'
+        indent = len(line) - len(line.lstrip(" "))
+        if line in ("}", "  }") and starts[indent] and (indent == 0 or re.match(r"(template\b|struct\b|class\b)", top)):
+            yield starts[indent], number
+        if indent in starts and not NO_FUNCTION.match(line):
+            starts[indent] = number
+        elif indent in starts and line.strip().startswith("}"):
+            starts[indent] = 0
+        if indent == 0 and line and not line.startswith(("//", "#", "}")):
+            top = line
+            starts[2] = 0
+
+
+def long_functions(files):
+    """A function that does not fit on a screen is several."""
+    longer = set()
+    for path in files:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for first, last in functions_of(lines):
+            if last - first + 1 <= LONGEST:
+                continue
+            longer.add(layer_of(path))
+            if layer_of(path) not in SOME_ARE_LONGER:
+                yield f"{path.relative_to(ROOT)}:{first}: a function of {last - first + 1} lines, not of {LONGEST} at most"
+    for layer in sorted(SOME_ARE_LONGER - longer):
+        yield f"tools/check_layers.py: {layer} has no function of more than {LONGEST} lines any more"
+
+
 def main() -> int:
     folders = [ROOT / name for name in ("src", "sim", "inject") if (ROOT / name).is_dir()]
     files = sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in {".h", ".cc", ".c"})
@@ -145,7 +190,7 @@ def main() -> int:
     bad = [
         *(problem for path in product for problem in wrong_includes(path)),
         *(problem for path in files for problem in other_openers(path)),
-        *unused_edges(product), *left_by_a_merge(), *files_that_are_gone(files),
+        *unused_edges(product), *left_by_a_merge(), *files_that_are_gone(files), *long_functions(files),
     ]
     for problem in bad:
         print(problem)

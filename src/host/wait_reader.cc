@@ -26,7 +26,8 @@ constexpr int kMostNamed = 4096;  // of a recording: later ones are told by fold
 
 enum class Call { kOther, kFile, kPathFirst, kPathSecond, kPoll, kSelect, kEpoll, kWait, kWaitId };
 
-Call call_of(int number) {
+// Calls whose first argument is a descriptor of what they wait for.
+bool takes_file(int number) {
   switch (number) {
     case SYS_read:
     case SYS_pread64:
@@ -55,7 +56,15 @@ Call call_of(int number) {
     case SYS_fcntl:
     case SYS_getdents64:
     case SYS_ioctl:
-      return Call::kFile;
+      return true;
+    default:
+      return false;
+  }
+}
+
+Call call_of(int number) {
+  if (takes_file(number)) return Call::kFile;
+  switch (number) {
     case SYS_openat:
     case SYS_newfstatat:
     case SYS_statx:
