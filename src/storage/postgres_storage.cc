@@ -8,8 +8,7 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
-#include "storage/libpq.h"
-#include "storage/postgres_url.h"
+#include "storage/postgres_client.h"
 #include "storage/rdb_schema.h"
 
 namespace headroom {

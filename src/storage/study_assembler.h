@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/study.h"
-#include "storage/python_json.h"
+#include "storage/optuna_json.h"
 
 namespace headroom {
 
