@@ -15,7 +15,6 @@
 #include "base/strings.h"
 #include "cli/arguments.h"
 #include "cli/environment.h"
-#include "device/given_gpus.h"
 #include "device/nvml_reader.h"
 #include "host/host_reader.h"
 #include "model/visible.h"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "device/driver_version.h"
+#include "device/nvml_api.h"
 #include "model/events.h"
 
 namespace headroom {
