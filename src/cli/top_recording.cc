@@ -22,7 +22,7 @@
 #include "doctor/facts.h"
 #include "host/proc_dir.h"
 #include "host/proc_parse.h"
-#include "host/process_facts.h"
+#include "host/processes.h"
 
 namespace headroom::cli {
 

@@ -11,7 +11,7 @@
 
 #include "base/visible.h"
 #include "host/proc_parse.h"
-#include "host/process_facts.h"
+#include "host/processes.h"
 
 namespace headroom::marks {
 

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "host/discovery.h"
 #include "host/proc_dir.h"
-#include "host/process_facts.h"
+#include "host/processes.h"
 #include "model/reader.h"
 #include "python/code_names.h"
 #include "python/process.h"

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/job_root.h"
+#include "host/processes.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 namespace headroom::host {
+
 namespace {
 
 class JobRoot : public ::testing::Test {
@@ -80,5 +82,22 @@ TEST_F(JobRoot, WhatThisProcessDescendsFromIsNoJob) {
   EXPECT_EQ(root_of_job(20, root_), 20);
 }
 
+bool found(std::span<const Candidate> candidates, std::int64_t pid) {
+  return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& one) { return one.pid == pid; });
+}
+
+TEST(Discovery, WhoCouldNotBeJudgedIsFoundOnceMore) {
+  ProcDir proc("/proc");
+  Discovery discovery;
+  EXPECT_TRUE(found(discovery.fresh(proc), ::getpid()));
+  EXPECT_FALSE(found(discovery.fresh(proc), ::getpid()));
+  discovery.look_again_at(::getpid());
+  discovery.look_again_at(::getpid());
+  const auto again = discovery.fresh(proc);
+  EXPECT_EQ(std::count_if(again.begin(), again.end(), [](const Candidate& one) { return one.pid == ::getpid(); }), 1);
+  EXPECT_FALSE(found(discovery.fresh(proc), ::getpid()));
+}
+
 }  // namespace
+
 }  // namespace headroom::host
