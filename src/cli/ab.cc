@@ -20,7 +20,7 @@
 #include "cli/verbs.h"
 #include "compare/compare.h"
 #include "compare/parameters.h"
-#include "probe/until.h"
+#include "probe/run_order.h"
 #include "report/ab.h"
 
 namespace headroom::cli {

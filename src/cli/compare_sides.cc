@@ -17,7 +17,7 @@
 #include "cli/open_recording.h"
 #include "compare/parameters.h"
 #include "compare/requirements.h"
-#include "tasks/template_words.h"
+#include "tasks/template.h"
 
 namespace headroom::cli {
 

@@ -31,7 +31,6 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
-#include "fleet/averages.h"
 #include "fleet/groups.h"
 #include "fleet/job.h"
 #include "import/byte_stream.h"

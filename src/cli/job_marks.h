@@ -9,9 +9,8 @@
 
 #include "cli/cli11.h"
 #include "live/session.h"
-#include "marks/directory.h"
-#include "marks/line_source.h"
-#include "marks/log_readers.h"
+#include "marks/output_reader.h"
+#include "marks/ring.h"
 #include "model/batch.h"
 #include "output/log_pattern.h"
 #include "pump/job_output.h"

@@ -18,7 +18,7 @@
 #include "device/nvml_reader.h"
 #include "host/host_reader.h"
 #include "model/visible.h"
-#include "python/access.h"
+#include "python/attach.h"
 #include "python/stack_reader.h"
 #include "record/shelf.h"
 #include "record/writer.h"

@@ -19,7 +19,6 @@
 #include "cli/stop_rule.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "probe/batch_line.h"
 #include "probe/values.h"
 #include "report/probe.h"
 

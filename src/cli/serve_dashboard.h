@@ -8,7 +8,7 @@
 #include "cli/serve_library.h"
 #include "live/loop.h"
 #include "serve/connections.h"
-#include "serve/enter.h"
+#include "serve/guard.h"
 #include "serve/worker.h"
 
 namespace headroom::cli {

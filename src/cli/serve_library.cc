@@ -15,7 +15,7 @@
 #include "cli/environment.h"
 #include "cli/growing_recording.h"
 #include "cli/predictions.h"
-#include "cli/report_document.h"
+#include "cli/report.h"
 #include "diagnose/explain.h"
 #include "export/chrome.h"
 #include "exposition/families.h"

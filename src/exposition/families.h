@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "exposition/family.h"
+#include "exposition/formats.h"
 #include "exposition/snapshot.h"
 
 namespace headroom::exposition {

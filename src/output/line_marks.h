@@ -12,8 +12,6 @@
 #include "output/line_kinds.h"
 #include "output/log_pattern.h"
 #include "output/number_of.h"
-#include "output/step_counter.h"
-#include "output/told_place.h"
 
 // What a job says of itself by the lines that it prints. Pure.
 namespace headroom::output {

@@ -16,7 +16,6 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "pump/copy.h"
 
 namespace headroom::pump {
 

@@ -8,8 +8,8 @@
 
 #include "base/fnv.h"
 #include "model/bounds.h"
-#include "record/forget.h"
 #include "record/format.h"
+#include "record/growing.h"
 #include "record/meta.h"
 
 namespace headroom {

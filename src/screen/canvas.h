@@ -8,6 +8,20 @@
 
 namespace headroom::screen {
 
+// What stands in one place of a terminal's grid: a character with the marks that combine with it.
+struct Letter {
+  std::string text;
+  std::size_t columns = 1;  // 2: East Asian wide, and pictures
+};
+
+// Of text from outside: what would act on the terminal is written as an escape first (base/visible.h). Where `utf8` is
+// false, what is not ASCII becomes "?".
+[[nodiscard]] std::vector<Letter> letters_of(std::string_view text, bool utf8);
+
+// Columns of a character: 0 of one that combines with the one before, 1, or 2 (Unicode's East Asian Width W and F, by
+// blocks).
+[[nodiscard]] std::size_t columns_of(char32_t code);
+
 // The terminal's own colours, which suit its background; grey is its bright black. A number from 16 on is that of
 // xterm's palette of 256.
 enum class Colour : std::uint8_t { kDefault, kGrey, kRed, kGreen, kYellow, kBlue, kMagenta, kCyan, kWhite };

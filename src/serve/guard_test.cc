@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "serve/enter.h"
-
 namespace headroom::serve {
 namespace {
 

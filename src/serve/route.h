@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "serve/request.h"
+#include "serve/http.h"
 
 // What a request asks for.
 namespace headroom::serve {

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+namespace headroom::stacks {
+
+// A stack, and what the GPU did while it was there: seconds of GPUs, estimated where a reading was partly busy.
+struct WeightedStack {
+  std::vector<std::string> frames;  // outermost first, as recorded
+  double idle = 0, busy = 0;
+};
 
 // Frames of Python stacks as recordings keep them: "Net.forward (/home/u/train.py:31)", a function's qualified name,
 // its file, and a line of it.
-namespace headroom::stacks {
 
 struct Frame {
   std::string_view function;  // "Net.forward"
@@ -36,5 +45,14 @@ struct Frame {
 
 // For people: "Net.forward (train.py)"; an expression that has a frame of its own, as a generator, is its function's.
 [[nodiscard]] std::string words(const Frame& frame);
+
+// What frames tell of the precision in which a job computes.
+
+struct PrecisionSeen {
+  std::string mixed;      // a frame that runs in mixed precision alone, for people; "": none
+  bool autocast = false;  // frames of torch.autocast, which may have been switched off (enabled=False)
+};
+// `texts`: frames as recordings keep them. What importing those modules runs tells nothing.
+[[nodiscard]] PrecisionSeen precision_seen(std::span<const std::string> texts);
 
 }  // namespace headroom::stacks

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "base/toml_table.h"
 #include "tasks/task_file_parameters.h"
-#include "tasks/task_list_make.h"
+#include "tasks/task_list.h"
 
 namespace headroom::tasks {
 

@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "base/secrets.h"
 #include "base/strings.h"
-#include "tasks/template_words.h"
+#include "tasks/template.h"
 
 namespace headroom::tasks {
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "view/processes.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "base/secrets.h"
 #include "model/entities.h"
-#include "view/parts.h"
 
 namespace headroom::view {
 
