@@ -85,7 +85,7 @@ class GrowingRecording {
   // Keeps what is from that instant on: recording() begins there, in every read_on() after this as well, unless all is
   // read anew.
   void forget_before(Nanos instant);
-  // Before the first read_on(): recording() is then without what KeptShort leaves out (record/recent.h).
+  // Before the first read_on(): recording() is then without what KeptShort leaves out.
   void keep_short(Nanos every) { short_ = every; }
   // The next read_on() reads all of it anew.
   void remember() { remembers_ = true; }

@@ -16,8 +16,6 @@
 
 namespace headroom::scheduler {
 
-namespace {
-
 // Finds the GPU on which one task after another fails, while others of the same groups succeed elsewhere: it would
 // eat the queue.
 class GpuFaults {
@@ -37,8 +35,12 @@ class GpuFaults {
   std::vector<Record> gpus_;
 };
 
+namespace {
+
 constexpr std::size_t kFailuresInARow = 4;  // of different tasks, on one GPU only
 constexpr int kSuccessesElsewhere = 2;      // of a failed task's group
+
+}  // namespace
 
 std::optional<std::size_t> GpuFaults::note(GpuIndex gpu, TaskIndex task, GroupIndex group, AttemptOutcome outcome) {
   Record& here = gpus_[static_cast<std::size_t>(gpu)];
@@ -60,8 +62,6 @@ std::optional<std::size_t> GpuFaults::note(GpuIndex gpu, TaskIndex task, GroupIn
   here.failures.clear();
   return static_cast<std::size_t>(odd);
 }
-
-}  // namespace
 
 // Events in, actions out: each event goes to the parts that it concerns, and what they answer becomes actions.
 class Planner::State {
