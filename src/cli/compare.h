@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "cli/cli11.h"
 #include "cli/open_recording.h"
-#include "cli/own_files.h"
+#include "cli/output.h"
 #include "model/comparison.h"
 #include "model/requirement.h"
 

@@ -10,7 +10,6 @@
 #include "cli/counted_times.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
 #include "export/chrome.h"

@@ -21,7 +21,6 @@
 #include "cli/config.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/predictions.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"

@@ -13,7 +13,6 @@
 #include "base/regular_file.h"
 #include "cli/environment.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/terminal.h"
 #include "report/verify.h"
 

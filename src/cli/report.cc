@@ -13,7 +13,7 @@
 #include "cli/compare.h"
 #include "cli/config.h"
 #include "cli/open_recording.h"
-#include "cli/own_files.h"
+#include "cli/output.h"
 #include "cli/predictions.h"
 #include "cli/study.h"
 #include "cli/verbs.h"

@@ -21,7 +21,7 @@
 #include "cli/job_files.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
-#include "cli/own_files.h"
+#include "cli/output.h"
 #include "cli/slurm_run.h"
 #include "cli/stop_rule.h"
 #include "cli/terminal.h"

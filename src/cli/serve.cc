@@ -26,7 +26,6 @@
 #include "cli/environment.h"
 #include "cli/growing_recording.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/serve_dashboard.h"
 #include "cli/verbs.h"
 #include "live/signals.h"

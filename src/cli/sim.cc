@@ -9,7 +9,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "base/visible.h"
-#include "cli/own_files.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "live/job.h"
 #include "sim/box/janitor.h"

@@ -12,7 +12,6 @@
 #include "cli/config.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/verbs.h"
 #include "export/stacks.h"
 

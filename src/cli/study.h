@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "cli/open_recording.h"
-#include "cli/own_files.h"
+#include "cli/output.h"
 #include "report/layout.h"
 #include "storage/storage.h"
 #include "tune/study_options.h"

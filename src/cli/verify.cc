@@ -17,7 +17,6 @@
 #include "cli/compare_sides.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/predictions.h"
 #include "cli/study.h"
 #include "cli/terminal.h"
