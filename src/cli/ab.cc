@@ -210,7 +210,7 @@ Result<compare::Side> AbVerb::facts_of(std::size_t repeat) {
   return facts_.emplace(repeat, std::move(side)).first->second;
 }
 
-// Of the pairs that are complete.
+// The comparison rests on complete pairs alone.
 Result<Comparison> AbVerb::compared() {
   std::array<compare::Side, 2> sides;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -248,7 +248,7 @@ std::string AbVerb::outputs_of(std::size_t side, int round) const {
   return "";
 }
 
-// What the runs of a pair left has to be the same; if it is not even between repeats of A, that says nothing of B.
+// The artefacts of a pair must be the same; where repeats of A differ among themselves, B is not to blame.
 Result<void> AbVerb::compare_outputs(Comparison& comparison) {
   if (options_.outputs.empty() || told_.pairs == 0) return {};
   for (int pair = 0; pair < told_.pairs; ++pair) {

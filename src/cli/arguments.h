@@ -24,14 +24,13 @@ struct Words {
 // For options that take a time: a number and its unit.
 [[nodiscard]] CLI::Validator duration_check();
 
-// What is wrong with words that no option and no argument of the verb took; what was probably meant.
+// An error for words that no option and no argument of the verb took, with what was probably meant.
 [[nodiscard]] Result<void> nothing_left_over(const CLI::App& app);
 
 // --require of run, batch, compare and verify.
-
 void declare_require(CLI::App& app, std::vector<std::string>& given, const char* what);
 [[nodiscard]] Result<std::vector<Requirement>> read_requirements(const std::vector<std::string>& given);
-// Of recordings that are there: kInvalidInput where a figure is neither known nor written by the job.
+// The verdict on recordings that exist; kInvalidInput where a figure is neither known nor written by the job.
 [[nodiscard]] Result<std::vector<JudgedRequirement>> judged_of(const std::vector<Requirement>& requirements,
                                                                const std::vector<Figure>& figures);
 

@@ -101,7 +101,7 @@ class BatchVerb {
   std::optional<Notice> notice_;
 };
 
-// What the control socket answers.
+// The answers of the control socket.
 std::string answer(batch::Batch& batch, batch::BatchLoop& loop, batch::Journal& journal, std::string_view request) {
   if (request == "ping") return "ok\n";
   if (request == "status") return report::to_json(batch.progress());
@@ -224,7 +224,7 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
   return finish(recorder, std::move(end));
 }
 
-// What tasks print tells their phases, steps and metrics.
+// The output of tasks tells their phases, steps and metrics.
 void BatchVerb::read_logs(batch::BatchOptions& options) {
   logs_ = std::make_shared<TaskLogs>(batch_.set.patterns);
   options.on_running = [logs = logs_](const TaskSpec&, const Attempt& attempt) { logs->add(attempt); };

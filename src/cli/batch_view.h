@@ -10,8 +10,8 @@
 
 namespace headroom::cli {
 
-// What people see while a batch runs, on stderr: on a terminal a few lines that are repainted, with what happens above
-// them; in a log only what happens, and a line of progress every half minute.
+// The progress of a running batch for people, on stderr: on a terminal a few lines that are repainted, with what
+// happens above them; in a log only what happens, and a line of progress every half minute.
 class BatchView {
  public:
   explicit BatchView(bool quiet);

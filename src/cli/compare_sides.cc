@@ -181,7 +181,7 @@ compare::Parameters asked_of(const batch::KnownTask& task, const Attempt& attemp
   return asked;
 }
 
-// What tells a task from the others: its name, or where something was changed on purpose its other parameters.
+// The identity of a task: its name, or, where something was changed on purpose, its other parameters.
 std::string task_key(const batch::KnownTask& task, const std::vector<std::string>& changed) {
   if (changed.empty() || task.parameters.empty()) return task.name;
   std::vector<std::string> words;

@@ -16,7 +16,7 @@ namespace headroom::cli {
 
 namespace {
 
-// What a shell may offer for a word of a command line of headroom. The shells ask for it (headroom __complete), so that
+// The words that a shell may offer on a command line of headroom. The shells ask for it (headroom __complete), so that
 // what verbs, options and recordings there are stands here only, and the names of files reach a shell as data.
 struct Completion {
   struct Word {

@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kVerbs{"run", "record", "batch", "why", "import", "export", "sim"};
 constexpr std::size_t kLargest = 1 << 20;
 
-// As TOML people write it: "no_gpu" is --no-gpu, too.
+// TOML keys may have underscores: "no_gpu" is --no-gpu, too.
 std::string option_name(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   return key;
@@ -53,7 +53,7 @@ Result<Setting> setting_of(const TomlTable& table, std::string_view verb, const 
   return setting;
 }
 
-// What the command line would refuse, with the place in the file.
+// An error for a setting that the command line would refuse, with the place in the file.
 Result<void> check_values(const TomlTable& table, const std::string& key, const Setting& setting, CLI::App& app) {
   CLI::Option* option = app.get_option_no_throw("--" + setting.option);
   try {

@@ -156,7 +156,7 @@ class Finder {
     files_.list.push_back({path, std::move(*summary)});
   }
 
-  // Of recordings with one id the one that holds most stays.
+  // Recordings with one id are one job: the file that holds most stays.
   void leave_copies_out() {
     const auto holds = [](const FleetFile& file) {
       const RecordingMeta& meta = file.summary->meta;
@@ -292,7 +292,7 @@ class FleetReader {
   std::set<std::string> ids_;
 };
 
-// Of a year of jobs, what their averages say.
+// Sums the jobs that sacct lists, of which only averages are known.
 Result<FleetAverages> averages_of(const FleetOptions& options, FleetBy by) {
   HR_TRY(ByteStream bytes, ByteStream::open(options.sacct));
   fleet::AverageSum sum(by, options.top, options.top);

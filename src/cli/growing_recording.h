@@ -14,12 +14,12 @@
 
 namespace headroom::cli {
 
-// What changes when somebody writes to an SQLite file or its log: numbers, sizes and times of both; zeros where there
+// The state of an SQLite file and its log that every write changes: numbers, sizes and times of both; zeros where there
 // is no such file.
 using FileTrace = std::array<std::int64_t, 6>;
 [[nodiscard]] FileTrace trace_of(const std::string& path);
 
-// What grows and was last read so long ago is read again, changed or not: a recorder writes every two seconds, and
+// A growing file that was last read so long ago is read again, changed or not: a recorder writes every two seconds, and
 // where nothing more comes it may be gone.
 inline constexpr Nanos kSilent = 6 * kSecond;
 
@@ -35,7 +35,7 @@ struct FindingLooks {
 // --finding-looks, which no help shows: nobody who tests waits two minutes.
 void declare_finding_looks(CLI::App& app, FindingLooks& looks);
 
-// What LiveFindings::look wants beside `whole`: the last minutes explained alone, in which a minute's standstill is no
+// The second argument of LiveFindings::look: the last minutes explained alone, in which a minute's standstill is no
 // small part. Nothing where the recording has no more than these. `options`: without a window.
 [[nodiscard]] std::optional<Explanation> explain_last_minutes(const Recording& recording, ExplainOptions options);
 

@@ -59,12 +59,12 @@ class FindingWatch {
   std::shared_ptr<Known> known_ = std::make_shared<Known>();
   Exclude exclude_;
   Fd told_;
-  // Whose child it is: verbs that reap all children of their loop's thread, or judge them, leave it alone.
+  // The thread that starts the process: verbs reap, and judge, children of their loop's thread only.
   std::jthread parent_;
 };
 
-// What that process does: "headroom finding-watch", which is no verb. Standard input says what, standard output gets
-// what was told.
+// The main function of that process: "headroom finding-watch", which is no verb. Standard input says what, standard
+// output gets what was told.
 [[nodiscard]] int finding_watch();
 
 }  // namespace headroom::cli

@@ -207,14 +207,14 @@ std::vector<std::string> places() {
   return all;
 }
 
-// What is loaded into the job must be nobody else's to change.
+// Nobody else may be able to change a library that is loaded into the job.
 bool can_be_trusted(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
          (info.st_uid == 0 || info.st_uid == ::geteuid()) && (info.st_mode & S_IWOTH) == 0;
 }
 
-// As it is installed, and as it is unpacked: from where this program lies.
+// The library as it is installed, or as it is unpacked: relative to this program.
 std::optional<std::string> nvtx_library() {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();

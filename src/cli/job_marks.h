@@ -15,7 +15,7 @@
 #include "output/log_pattern.h"
 #include "pump/job_output.h"
 
-// What `run` and `record` read of a job's own output: options, and the parts wired together.
+// Reading a job's own output, for `run` and `record`: options, and the parts wired together.
 namespace headroom::cli {
 
 struct LinesOptions {
@@ -26,7 +26,7 @@ struct LinesOptions {
 enum class LinesOf : std::uint8_t { kOwnJob, kOthers };
 void declare_lines_options(CLI::App& app, LinesOptions& options, LinesOf of);
 
-// What is read, opened before the job begins.
+// The logs and the output to be read, opened before the job begins.
 struct JobLines {
   struct Log {
     std::string path;
@@ -64,7 +64,7 @@ class TaskLogs {
 // `headroom output-pump STREAM GROUP`: the process that passes output on. For JobOutput alone.
 [[nodiscard]] int output_pump(std::span<char*> arguments);
 
-// What a job can say of itself while it is recorded: by marks in its code, and by NVTX.
+// Marks in a job's code and ranges of NVTX, while it is recorded.
 
 struct MarksChoice {
   bool no_marks = false, no_nvtx = false;
@@ -77,9 +77,9 @@ class JobMarks {
   // Never fails: a recording without marks says why.
   [[nodiscard]] static JobMarks prepare(const MarksChoice& choice);
 
-  // What the job's processes need to have in their environment: "NAME=value".
+  // Variables for the job's processes: "NAME=value".
   [[nodiscard]] const std::vector<std::string>& environment() const { return environment_; }
-  // Of those made from `since` on.
+  // Adds the marks made from `since` on.
   void add_to(SessionOptions& session, Nanos since) const;
   // Why ranges of NVTX are not recorded, where marks are; "": they are.
   [[nodiscard]] const std::string& no_nvtx() const { return no_nvtx_; }

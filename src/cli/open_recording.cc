@@ -63,7 +63,7 @@ Result<std::string> named(const Shelf& shelf, const std::string& what) {
               fmt::format("which: {}{}", join(found, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
-// What to do where no recording or log lies.
+// The hint where no recording or log lies.
 std::string other_way(const std::string& what) {
   std::error_code ignored;
   const bool folder_there = std::filesystem::is_directory(what, ignored);

@@ -12,7 +12,7 @@
 #include "cli/cli11.h"
 #include "export/output.h"
 
-// What goes to people and programs on standard output and standard error.
+// Where the answers of verbs go: standard output, standard error, and files that people name.
 namespace headroom::cli {
 
 // Before anything is opened: no file of ours may take the number of an output that the caller closed.
@@ -50,18 +50,17 @@ void say(std::string_view what, std::string_view next = "");
 // Readable by the user alone, and there whole or as it was.
 [[nodiscard]] Result<void> replace_private_file(const std::string& path, std::string_view text);
 
-// What a verb may replace where people name a file: its own earlier answers, anything else with --force.
-
+// --force. Without it a verb replaces its own earlier answers only, where people name a file.
 void declare_force(CLI::App& app, bool& force);
 
-// Answers in JSON, of any version of "headroom.plan".
+// Permits to replace answers in JSON, of any version of `schema`, such as "headroom.plan".
 [[nodiscard]] MayReplace own_json(std::string_view verb, std::string_view schema, bool force);
-// Documents of a verb, "html" or "md"; its JSON, "json".
+// Permits to replace documents of a verb, "html" or "md"; its JSON, "json".
 [[nodiscard]] MayReplace own_document(std::string_view verb, std::string_view format, bool force);
 
 // The file that a verb's answer goes to as a document (report/document.h and its like).
 
-// What was asked for.
+// The options of a document.
 struct DocumentOptions {
   std::string path;    // "": none, or the verb's own choice; "-": standard output
   std::string format;  // "": by the name's end

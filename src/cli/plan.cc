@@ -206,7 +206,7 @@ Result<ProbeReport> probe_of(const std::string& path) {
   return probe;
 }
 
-// What was probed is asked about: the fastest value that ran, unless somebody considers another one.
+// The plan of a probe asks about the fastest value that ran, unless another one is given.
 Result<void> ask_about_probe(const Explanation& explanation, PlanRequest& request) {
   const ProbeReport& probe = *request.probe;
   const auto fastest = parse_number<double>(probe.values[*probe.best].value);
@@ -239,7 +239,7 @@ Result<void> ask_about_probe(const Explanation& explanation, PlanRequest& reques
               "batch sizes and loader workers can be planned with: headroom probe --vary num_workers=0,2,4 -- CMD");
 }
 
-// What was asked, to be typed again: " --tasks 4"; "" where nothing was.
+// The question's options, to be typed again: " --tasks 4"; "" where there were none.
 std::string questions_given(const CLI::App& app) {
   std::string words;
   for (const char* name : {"--left", "--trials", "--epochs", "--epoch", "--batch", "--step-times", "--probe",

@@ -22,7 +22,7 @@
 #include "live/signals.h"
 #include "probe/run_order.h"
 
-// What `ab` and `probe` share: commands that run one at a time on the same GPUs, each recorded by a `headroom run` of
+// The runs of `ab` and `probe`: commands that run one at a time on the same GPUs, each recorded by a `headroom run` of
 // its own, as tasks of a batch: with its journal, logs, guardian and resume.
 namespace headroom::cli {
 
@@ -117,7 +117,7 @@ struct RepeatsOptions {
 };
 void declare_repeats_options(CLI::App& app, RepeatsOptions& options);
 
-// As they were given, for the command that goes on: without what belongs to one invocation only.
+// The options as they were given, for the command that goes on: without those of one invocation only.
 [[nodiscard]] std::vector<std::string> words_of(const RepeatsOptions& options);
 // Everything of a request but its repeats, outputs and resume. `folder`: where none was given.
 [[nodiscard]] Result<RepeatsRequest> request_of(const RepeatsOptions& options, const std::string& verb,

@@ -124,7 +124,7 @@ Result<void> write_recording(const Options& options, const OpenedRecording& open
                        [&](const report::Document& document) { return write_document(file, document); });
 }
 
-// What is no recording may be the storage of a study: `headroom study` with its defaults then answers.
+// A file that is no recording may be the storage of a study: `headroom study` with its defaults then answers.
 Result<bool> write_if_study(const Options& options, DocumentFile file) {
   StudyVerb verb;
   verb.storage = options.recording;
@@ -145,7 +145,7 @@ Result<bool> write_if_study(const Options& options, DocumentFile file) {
   return true;
 }
 
-// Of two: the document of `headroom compare`.
+// For two recordings: the document of `headroom compare`.
 Result<void> write_comparison(const Options& options, const ImportOptions& import) {
   for (const auto& [name, value] : {std::pair("--from", options.from), std::pair("--to", options.to),
                                     std::pair("--job-duration", options.job_duration)})

@@ -56,7 +56,7 @@ MayReplace may_replace(const RunOptions& options) { return own_json("run", "head
 
 // What a terminal or a pipe takes in a moment; where nobody reads, the pump goes on after us.
 constexpr Nanos kOutputPatience = 3 * kSecond;
-// What the job started and what has not ended this long after it runs on.
+// Processes of the job that have not ended this long after it run on.
 constexpr Nanos kLeftOverPatience = 300 * kMillisecond;
 // Between SIGTERM and SIGKILL, where --stop-steps or --stop-time-ns ends the job.
 constexpr Nanos kStopPatience = 10 * kSecond;

@@ -39,7 +39,7 @@ std::string absolute(const std::string& path) {
   return error ? path : whole.lexically_normal().string();
 }
 
-// Of a log, a trace or a text form, which have no summary to read.
+// Logs, traces and text forms have no summary to read.
 Result<RecordingSummary> summary_of_import(const std::string& path, std::int64_t bytes) {
   HR_TRY(const OpenedRecording opened, open_recording(path, {}, {.leave_out = metrics_not_viewed()}));
   RecordingSummary summary;
@@ -113,7 +113,7 @@ Result<void> Catalog::name(const std::string& what) {
   return {};
 }
 
-// What was named first, then those of the shelf, the newest first.
+// Recordings named on the command line come first, then those of the shelf, the newest first.
 std::vector<std::string> Catalog::paths() const {
   std::vector<std::string> paths = named_;
   if (const auto shelf = users_shelf())

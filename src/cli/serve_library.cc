@@ -44,7 +44,7 @@ Error unreadable(Error error) {
   return error;
 }
 
-// As `headroom why` takes it: those of the shelf have short names.
+// The recording's name as `headroom why` takes it: those of the shelf have short names.
 std::string name_for_commands(const std::string& path) {
   const auto shelf = users_shelf();
   const bool shelved = shelf && path.starts_with(shelf->directory() + "/");
@@ -78,7 +78,7 @@ bool Library::due_for_scrape(const std::string& path) const {
   return due(path) && boottime_now() - found->second.at >= std::min(kOldest, kScrapeParts * found->second.cpu);
 }
 
-// What grows and was silent for long may have lost its writer.
+// A growing recording that was silent for long may have lost its writer.
 bool Library::is_fresh(const std::string& path, const Kept& kept) const {
   if (kept.trace == trace_of(path)) return !kept.grows() || boottime_now() - kept.read_at < kSilent;
   return kept.grows() && !due(path);
@@ -115,7 +115,7 @@ Result<void> Library::read(const std::string& path, Kept& kept) {
   return {};
 }
 
-// What was found before counts, whoever asked for it.
+// Findings made for an earlier question count, too.
 void Library::look_for_findings(const Kept& kept) {
   const std::string& id = kept.recording().meta.id;
   if (!kept.grows()) {
@@ -191,7 +191,7 @@ Result<WindowPart> window_part(const RecordingMeta& meta, const std::optional<Na
   return part;
 }
 
-// As `headroom report` takes it.
+// The window as options of `headroom report`.
 std::string stretch_of(const WindowPart& part) {
   return part.whole ? "" : fmt::format(" --from {}s --to {}s", decimal(part.begin, 9), decimal(part.end, 9));
 }

@@ -31,7 +31,7 @@ namespace headroom::cli {
 
 namespace {
 
-// What the command line says as text.
+// Options that the command line gives as texts.
 struct ToldWords {
   std::string pruner, gpu_memory, trial_memory, watch, recording;
 };

@@ -14,7 +14,7 @@ namespace headroom::cli {
 // UTF-8.
 [[nodiscard]] report::TextOptions text_options(int fd);
 
-// Of the terminal behind `fd`; nothing where it does not say.
+// Rows of the terminal behind `fd`; nothing where it does not say.
 [[nodiscard]] std::optional<std::size_t> rows_of(int fd);
 
 // Whether lines can be painted over there: on a terminal, and not on a dumb one.

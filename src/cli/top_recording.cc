@@ -28,8 +28,8 @@ namespace headroom::cli {
 
 namespace {
 
-// What /proc keeps from this user of other users' processes, and whose they are where their numbers are there, in words
-// with what helps; "" where it hides none.
+// A sentence for people where /proc hides other users' processes: how many and whose, as far as that shows, and what
+// helps; "" where it hides none.
 std::string hidden_processes() {
   constexpr std::size_t kMostBytes = 4096;
   DoctorFacts facts;
@@ -221,7 +221,7 @@ std::optional<Nanos> WatchedRecording::begin_of_recent(std::pair<Nanos, Nanos> w
   return from < start + before ? std::nullopt : std::optional(from);  // hardly less than all
 }
 
-// What a person goes back to is read again.
+// A window that lies before what is kept makes the file be read again.
 void WatchedRecording::keep_what_is_shown(Nanos from) {
   if (!box_ || !is_read_on()) return;
   const Nanos kept_from = recording().meta.start;

@@ -36,7 +36,7 @@ struct Concurrency {
 // Whether runs of the two sides were under way at the same time for a part of it that counts.
 [[nodiscard]] bool at_the_same_time(const std::vector<const Sample*>& a, const std::vector<const Sample*>& b);
 
-// What both sides count their work in.
+// The unit in which both sides count their work.
 
 enum class Unit {
   kNone,  // nothing that both count

@@ -123,7 +123,7 @@ void look_at_tasks(const Facts& f, Reasons& reasons) {
   }
 }
 
-// That one did more and took less time is no result, but a sign that they did something else.
+// A side that did more in less time is no result, but a sign that the two did different things.
 void look_at_speed(const Facts& f, double work_a, double work_b, Reasons& reasons) {
   const double time_a = total_seconds(f.matching.a), time_b = total_seconds(f.matching.b);
   const bool b_did_more = work_b > work_a;

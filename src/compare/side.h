@@ -67,7 +67,7 @@ struct BatchTask {
   std::string name;  // as its batch calls it
 };
 
-// What the last run of a batch was asked for, so that it can be asked for again.
+// The request of the last run of a batch, so that it can be repeated.
 struct BatchAsked {
   std::string words;        // after "headroom batch", as a shell takes them: without folder, GPUs, chosen tasks, "-"
   std::string folder;       // that it was given in, absolute

@@ -10,7 +10,7 @@ namespace headroom {
 
 namespace {
 
-// What a row of a lost GPU says of itself: the metrics of every tick.
+// The metrics of every tick: a row of a lost GPU has them as absent.
 constexpr std::array kEveryTick{Metric::kGpuUtil, Metric::kMemoryUtil,   Metric::kMemoryUsed,
                                 Metric::kPower,   Metric::kPowerInstant, Metric::kEnergy};
 

@@ -55,8 +55,8 @@ struct NestedSlice {
   bool operator==(const NestedSlice&) const = default;
 };
 
-// What rows of lists are as slices within slices, outer ones first: a row speaks until the next one, for `longest` at
-// most, and the last one until `end`. What two rows one after the other begin with is one slice.
+// Turns rows of lists (sampled stacks, open phases) into nested slices, outer ones first: a row holds until the next
+// one, for `longest` at most, the last one until `end`. Equal beginnings of consecutive rows are one slice.
 [[nodiscard]] std::vector<NestedSlice> nested_slices(const Recording& recording, const std::vector<ListRow>& rows,
                                                      Nanos longest, Nanos end);
 

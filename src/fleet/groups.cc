@@ -23,7 +23,7 @@ bool is_low(const AveragedJob& job) {
   return job.measured > 0 && static_cast<double>(job.utilised) <= kLowMean * static_cast<double>(job.measured);
 }
 
-// What has most time without kernels first; of equals what was held longer, then by name.
+// Most time without kernels first; then the longer held, then by name.
 template <class T>
 bool before(const T& x, const T& y, const std::string& of_x, const std::string& of_y) {
   return std::tuple(y.without_kernels(), y.held, of_x) < std::tuple(x.without_kernels(), x.held, of_y);
@@ -85,7 +85,7 @@ void add_loss(const FleetLoss& more, std::vector<FleetLoss>& losses) {
   same->jobs += more.jobs;
 }
 
-// Of one job each cause counts once, however many findings name it.
+// A job counts once per cause, however many of its findings name it.
 std::vector<FleetLoss> by_cause(const std::vector<FleetLoss>& losses) {
   std::vector<FleetLoss> merged;
   for (const FleetLoss& loss : losses) add_loss(loss, merged);

@@ -12,7 +12,7 @@ namespace headroom::fleet {
 // Sums jobs of which only averages are known, one after the other: a year of them takes the memory of its groups.
 class AverageSum {
  public:
-  // Of `most_groups` groups and `most_jobs` jobs each is told; of other groups their sum.
+  // Lists `most_groups` groups and `most_jobs` jobs one by one, and the sum of the other groups.
   AverageSum(FleetBy by, std::size_t most_groups, std::size_t most_jobs)
       : by_(by), most_groups_(most_groups), most_jobs_(most_jobs) {}
   void add(const AveragedJob& job);

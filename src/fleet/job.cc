@@ -143,7 +143,7 @@ std::optional<Process> root_of(const Recording& recording) {
   return root;
 }
 
-// Who had contexts on the GPUs, in the order of their names.
+// Users of processes with contexts on the GPUs, by name.
 std::string users_of_gpus(const Recording& recording) {
   std::set<std::string> users;
   for (const Source& source : recording.sources) {

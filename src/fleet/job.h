@@ -36,7 +36,7 @@ class Coverage {
   // a `uuid` is met nowhere else.
   [[nodiscard]] Counted count(const std::string& uuid, const std::vector<Slice>& slices, Nanos offset,
                               const std::string& path);
-  // Of [begin, end), Unix time, what no file before counts.
+  // How much of [begin, end), Unix time, no earlier file counts.
   [[nodiscard]] Nanos left(const std::string& uuid, Nanos begin, Nanos end) const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace headroom::host {
 
-// What the kernel counts in, and what it counts at all; the same for all processes of a machine.
+// The units of the kernel's counters, and which counters it keeps; the same for all processes of a machine.
 struct KernelFacts {
   std::int64_t ns_per_tick = 10'000'000;
   std::int64_t page_bytes = 4096;
@@ -55,10 +55,10 @@ enum class Environment { kRead, kSkip };
 // `root` is "" for this machine, else a fixture with root/proc.
 [[nodiscard]] std::optional<std::int64_t> root_of_job(std::int64_t pid, const std::string& root = "");
 
-// What the nearest slurmstepd above this process says of itself; nothing where there is none, or it cannot be seen.
+// The nearest slurmstepd above this process; nothing where there is none, or it cannot be seen.
 [[nodiscard]] std::optional<Slurmstepd> slurmstepd_above(std::int64_t pid, const std::string& root = "");
 
-// Whose it is; nothing where it cannot be seen.
+// The user who owns the process; nothing where it cannot be seen.
 [[nodiscard]] std::optional<std::int64_t> user_of_process(std::int64_t pid, const std::string& root = "");
 
 // A process that may be new to us.

@@ -190,7 +190,7 @@ void OutputReader::read(Nanos at, RecordingSink& sink) {
     track_->write(std::min(at, all ? at : last_) - 2 * output::kLineSettles, sink);
 }
 
-// Of a job that says nothing of itself nothing is in the recording.
+// Made for the first mark: a job without marks leaves no source in the recording.
 MarkTrack& OutputReader::track(RecordingSink& sink) {
   if (!track_) {
     if (!options_.process_key.empty())

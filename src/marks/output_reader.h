@@ -46,11 +46,11 @@ class LineSource {
 // The records of pumps, out of a non-blocking pipe (pump/pump.h).
 [[nodiscard]] std::unique_ptr<LineSource> copied_lines(Fd pipe);
 
-// What is appended to a file that is open already, from an offset on.
+// Reads what is appended to a file that is open already, from an offset on.
 [[nodiscard]] std::unique_ptr<LineSource> lines_of_file(Fd file, std::int64_t from);
 
-// What is appended to the file at `path`: from its end as it is now, or, where there is none yet, from its begin. It
-// may be cut short (then it is read from its begin), and it may be moved away and another put in its place, which is
+// Reads what is appended to the file at `path`: from its end as it is now, or, where there is none yet, from its begin.
+// It may be cut short (then it is read from its begin), and it may be moved away and another put in its place, which is
 // read when the first one has been. kInvalidInput: not a regular file.
 [[nodiscard]] Result<std::unique_ptr<LineSource>> lines_at_path(const std::string& path);
 
@@ -66,8 +66,8 @@ struct OutputReaderOptions {
   bool last_words = false;  // an exception that the output ends with is noted
 };
 
-// What a job prints, as marks of its recording (MarkTrack). Lines of several sources are put in order of time. Losses:
-// output_lost.
+// Turns a job's output into marks of its recording (MarkTrack). Lines of several sources are put in order of time.
+// Losses: output_lost.
 class OutputReader final : public Reader {
  public:
   explicit OutputReader(OutputReaderOptions options);
@@ -101,8 +101,8 @@ class OutputReader final : public Reader {
   bool ended_ = false;
 };
 
-// What many jobs print that come and go while one recording is made. Together they are read no faster than so many
-// bytes in a look.
+// Reads the logs of many jobs that come and go while one recording is made. Together they are read no faster than so
+// many bytes in a look.
 class LogReaders {
  public:
   static constexpr std::size_t kBytesOfAll = 256 << 10;

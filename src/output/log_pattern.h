@@ -13,7 +13,7 @@ class RE2;
 
 namespace headroom::output {
 
-// What to look for in the lines of a job's output: the one group of `regex` (RE2's syntax) is the value. Of a phase the
+// A pattern for the lines of a job's output: the one group of `regex` (RE2's syntax) is the value. Of a phase the
 // line alone counts, and groups are as they may be.
 struct LogPattern {
   enum class Kind { kMetric, kParameter, kStep, kPhase };
@@ -31,7 +31,7 @@ struct LogPattern {
 // output cannot hold up who reads it. Copies share the automaton, which any thread may use.
 class Matcher {
  public:
-  // Of one that log_pattern() let through; any other matches nothing.
+  // Takes a pattern that log_pattern() let through; any other matches nothing.
   explicit Matcher(const LogPattern& pattern);
   // The group of the first match; nothing where the line has none.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view line) const;

@@ -7,10 +7,10 @@
 
 #include "model/probe.h"
 
-// What the runs of a probe say of its values. Pure.
+// Evaluates the runs of a probe, value by value. Pure.
 namespace headroom::probe {
 
-// What a run differs by once its value and its round are accounted for.
+// The scatter of runs once their value and their round are accounted for.
 struct Noise {
   double deviation = 0;  // standard deviation of the logarithm of a run's time
   int degrees = 0;       // of freedom
@@ -28,7 +28,7 @@ void evaluate(ProbeReport& report);
 
 [[nodiscard]] std::optional<Noise> noise_of(const ProbeReport& report);
 
-// What a step takes by its batch size, and what a larger batch may gain at most. Pure.
+// The time of a step by its batch size, and the most that a larger batch may gain. Pure.
 
 struct SizeTime {
   double batch = 0;         // samples, > 0

@@ -7,7 +7,7 @@
 
 namespace headroom::pump {
 
-// What a pump tells the recorder of what it passes on: records in a pipe, each written by one write(2) of at most
+// A pump's copy for the recorder: records in a pipe, each written by one write(2) of at most
 // PIPE_BUF bytes, so that it is whole or not there, whoever dies.
 struct CopyHeader {
   std::int64_t at = 0;      // when the bytes came: CLOCK_BOOTTIME
@@ -38,7 +38,7 @@ struct Passed {
   bool operator==(const Passed&) const = default;
 };
 
-// As the exit code of a process that does nothing else, and back.
+// The result as the exit code of a process that does nothing else, and back.
 [[nodiscard]] int exit_code_of(const Passed& passed);
 [[nodiscard]] std::optional<Passed> passed_of(int exit_code);  // nothing if it says something else
 

@@ -23,7 +23,8 @@ class LineTable {
     std::int32_t line = 0, end_line = 0, column = 0, end_column = 0;
     bool operator==(const Extent&) const = default;
   };
-  // Of the instruction at `offset` of a code object of 3.11 or newer, as `table` says. Nothing: it has no columns.
+  // The extent of the instruction at `offset` of a code object of 3.11 or newer, as `table` says. Nothing: it has no
+  // columns.
   [[nodiscard]] static std::optional<Extent> extent_at(std::int32_t first_line, std::span<const std::byte> table,
                                                        std::uint64_t offset);
 
@@ -32,9 +33,10 @@ class LineTable {
   [[nodiscard]] static std::optional<LineTable> read(int minor, std::int32_t first_line,
                                                      std::span<const std::byte> table);
 
-  // Of the instruction at `offset`, in bytes from the first one. Nothing: there is none, or it belongs to no line.
+  // The line of the instruction at `offset`, in bytes from the first one. Nothing: there is none, or it belongs to no
+  // line.
   [[nodiscard]] std::optional<std::int32_t> line_at(std::uint64_t offset) const;
-  // Of all instructions together, in bytes; kOpen where the table does not say (up to 3.9).
+  // The size of all instructions together; kOpen where the table does not say (up to 3.9).
   static constexpr std::uint64_t kOpen = UINT64_MAX;
   [[nodiscard]] std::uint64_t code_bytes() const { return parts_.empty() ? 0 : parts_.back().end; }
   [[nodiscard]] std::size_t parts() const { return parts_.size(); }  // of 16 bytes
@@ -57,7 +59,7 @@ class LineTable {
 class SourceFiles {
  public:
   explicit SourceFiles(std::int64_t pid) : pid_(pid) {}
-  // What the piece of source calls (name_of_call); "" where that is not known.
+  // The name that the piece of source calls (name_of_call); "" where that is not known.
   [[nodiscard]] std::string call_at(const std::string& file, const LineTable::Extent& extent);
 
  private:

@@ -82,7 +82,7 @@ bool StackReader::is_asked() const {
   return !requests_.empty();
 }
 
-// Of processes without Python nothing is read but now and then.
+// Processes without Python are looked at rarely.
 Nanos StackReader::next_due() const {
   Nanos next = find_at_;
   for (const Member& member : members_) {

@@ -90,7 +90,7 @@ Result<void> FileReader::read_everything() {
   return {};
 }
 
-// What cannot be read is counted; what must not be read ends it.
+// An unreadable part is counted as lost; a forbidden one ends the reading.
 Result<void> FileReader::damage_counts(Result<void> done) {
   if (!done && done.error().code == Errc::kUnsupported) return done;
   if (!done) lose(LossKind::kDamagedFile, done.error().what);

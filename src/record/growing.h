@@ -19,10 +19,8 @@ namespace headroom {
 // GPU was lost, or came back, keeps its time. Nothing changes where it begins then, or later.
 void forget_before(Recording& recording, Nanos instant);
 
-// Those of one source, lists aside.
+// The same for the rows of one source, lists aside.
 void forget_rows(Track& track, Nanos instant);
-
-// The end of a recording that goes on, to be looked at again and again.
 
 // The recording that forget_before() would leave, beside the one that goes on. What is not of a time (sources, texts,
 // lists) is lent to it: `whole` has that again when this ends, and must not be used before.
@@ -44,7 +42,7 @@ class RecentPart {
 // one has none. What a window means rests on them: whether a process that does nothing has not begun yet, or is done.
 [[nodiscard]] Nanos last_kernels_before(const Recording& recording, Nanos until);
 
-// What a live picture keeps of its machine in memory, without what says nothing new.
+// Thins out what a live picture keeps of its machine in memory: rows that say nothing new go.
 //   Of processes that sleep beside the work on the GPUs: of rows that are equal, but for cells that were not sampled,
 //   the first, the last two, which say what it does now, and one in `every`. A process is beside that work which has no
 //   context on a GPU, and no parent that has: of those at work each look counts, in their shares of time. There are

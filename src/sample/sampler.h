@@ -44,7 +44,7 @@ class SystemClock final : public SampleClock {
   Fd timer_, wake_;
 };
 
-// What recording has cost this process so far.
+// The cost of recording for this process so far.
 struct OwnCost {
   Nanos cpu = 0;
   Reading<std::int64_t> rss_bytes = tl::unexpected(Absent::kNotSampled);

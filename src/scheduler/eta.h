@@ -31,7 +31,7 @@ class Lengths {
   double logs_ = 0, squared_logs_ = 0;
 };
 
-// What is believed of how long a task takes: a log-logistic law, and that a few follow none but a very wide one. So
+// The assumed distribution of tasks' lengths: log-logistic, and for a few of them a very wide one. So
 // who has outlived the usual has much before it, in proportion to what it has behind it.
 struct LengthLaw {
   double usual = 1, scatter = 0.5;  // seconds; the standard deviation of the logarithms
@@ -45,7 +45,7 @@ struct LengthLaw {
 // task may go on at most and at least is asked of a law, too, of which few that ended leave much open.
 class LengthCurve {
  public:
-  // What is held of the scatter before these have shown theirs, and for how many lengths that counts.
+  // The assumed scatter before these lengths have shown theirs, and for how many lengths it counts.
   struct Belief {
     double scatter = 0.4, weight = 2;
   };

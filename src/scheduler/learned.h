@@ -13,7 +13,7 @@
 #include "base/time.h"
 #include "scheduler/setup.h"
 
-// What tasks of one group need on one GPU model, learned from those that ran. Pure.
+// The needs of tasks of one group on one GPU model, learned from those that ran. Pure.
 namespace headroom::scheduler {
 
 inline constexpr double kProbeMemory = 0.25;    // of a GPU: an unknown task counts for at least so much
@@ -27,7 +27,7 @@ inline constexpr int kUnseenUntilKnown = 3;     // tasks too short to be measure
 // direction in which company cannot mislead.
 class GroupStats {
  public:
-  // What one running task showed between two readings.
+  // One running task between two readings.
   struct Seen {
     double seconds = 0;
     bool in_startup = false;
@@ -157,8 +157,6 @@ struct RunningMemory {
 // Takes a reading in; true when it has stopped growing long enough to tell what its group needs.
 bool note_memory(RunningMemory& task, std::int64_t bytes, Nanos now);
 
-// What is known of each group on each GPU model: from earlier batches, and from what ran in this one.
-
 // What one task per GPU would have done, of the tasks that finished: `tasks` in `alone_seconds` of a GPU of this model.
 // A task's length alone is what the clock said where it was alone, here or in an earlier batch, or its steps at the
 // speed that they had alone; else, where several of its group were alone, their mean (GroupStats::all_alone).
@@ -175,6 +173,7 @@ struct AloneRate {
   std::optional<double> busy_ratio;
 };
 
+// The statistics of each group on each GPU model: from earlier batches, and from what ran in this one.
 class Learned {
  public:
   explicit Learned(std::span<const GroupHistory> history);

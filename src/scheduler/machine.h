@@ -28,7 +28,7 @@ struct Gpu {
   std::optional<Nanos> tenant_seen;
 };
 
-// What an attempt has done so far, as samples had it.
+// The work that an attempt has done so far, by samples.
 struct AttemptWork {
   double done_seconds = 0;             // as if alone, until the last reading
   bool all_measured = true;            // none of it is only predicted
@@ -62,7 +62,7 @@ struct RunningAttempt {
   std::optional<StopReason> stopping;
 };
 
-// That attempts may reserve.
+// The host memory that attempts may reserve.
 [[nodiscard]] std::int64_t most_host_bytes(const HostFacts& host);
 
 class Machine {
@@ -118,9 +118,7 @@ class Machine {
   std::string no_gpu_;  // the model of a task without one
 };
 
-// What a task's next attempt needs, and whether a GPU and the host have it now. Knows no queue and no order.
-
-// What one task needs on one GPU.
+// The need of one task on one GPU.
 struct Need {
   std::int64_t bytes = 0;        // beside others
   std::int64_t alone_bytes = 0;  // on an empty GPU: without the margin
@@ -128,6 +126,7 @@ struct Need {
   double load = 0;
 };
 
+// Compares the need of a task's next attempt with what a GPU and the host have now. Knows no queue and no order.
 class Fit {
  public:
   Fit(const PlannerSetup& setup, const TaskGraph& graph, const Machine& machine, const Learned& learned)

@@ -3,7 +3,7 @@
 
 #include "scheduler/testing/builders.h"
 
-// Why a task waits, in words, for each GPU.
+// Waiting: in words, for each GPU; and until a retry.
 namespace headroom::scheduler {
 
 namespace {

@@ -10,6 +10,8 @@
 
 namespace headroom::scheduler {
 
+// The input of a planner: tasks, the machine, how to use it, and what earlier batches learned.
+
 // Position in the list of groups that the batch's owner keeps.
 using GroupIndex = int;
 
@@ -29,15 +31,13 @@ struct PlannedTask {
   int failures_before = 0;              // resume: retries used up
 };
 
-// What tasks have in common; most batches have a handful of these.
+// The requests that many tasks have in common; most batches have a handful of these.
 struct TaskProfile {
   GroupIndex group = 0;
   ResourceRequest resources;
   RetryPolicy retry;
   std::optional<Nanos> timeout, hang_timeout;
 };
-
-// What a planner is told of the machine and of how to use it.
 
 // Position in PlannerSetup::gpus.
 using GpuIndex = int;

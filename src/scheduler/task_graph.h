@@ -40,7 +40,7 @@ struct EndTask {
   std::string reason;
 };
 
-// What one event led to. `ready` is to be taken in before `withdrawn`: a task may be in both.
+// The changes that one event led to. `ready` is to be taken in before `withdrawn`: a task may be in both.
 struct TaskChanges {
   std::vector<TaskIndex> ready;                            // may start from now on
   std::vector<TaskIndex> withdrawn;                        // were ready, and ended without a start

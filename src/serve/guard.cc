@@ -116,7 +116,7 @@ Response refuse(int number, const Request& request, std::string what, std::strin
   return {.status = number, .type = kText, .body = what + (hint.empty() ? "" : "\n" + hint) + "\n"};
 }
 
-// What somebody gets who is not let in, or comes with the token in the address.
+// The answer to somebody who is not let in, or comes with the token in the address.
 Response response_of(Verdict verdict, const Request& request, const Door& door) {
   switch (verdict) {
     case Verdict::kCome:

@@ -8,8 +8,9 @@
 #include "serve/http.h"
 #include "serve/route.h"
 
-// Who is let in. Other people of the machine can connect to loopback, and so can every page that the user's browser
-// shows: neither knows the token, and a page that has led its own name here (DNS rebinding) is told by that name.
+// Decides who is let in. Other people of the machine can connect to loopback, and so can every page that the user's
+// browser shows: neither knows the token, and a page that has led its own name here (DNS rebinding) is told by that
+// name.
 namespace headroom::serve {
 
 struct Door {
@@ -37,7 +38,7 @@ enum class Verdict {
 // In a time that depends on the lengths alone.
 [[nodiscard]] bool same_secret(std::string_view one, std::string_view other);
 
-// What becomes of a request: an answer that needs no recording, or what it asks for.
+// The outcome of a request: an answer that needs no recording, or what it asks for.
 struct Entry {
   std::optional<Response> response;  // refused, a file of the page, that there is nothing
   Route route;                       // else

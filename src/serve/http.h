@@ -12,7 +12,7 @@
 
 namespace headroom::serve {
 
-// Of a request what this server looks at; everything comes from outside.
+// The parts of a request that this server looks at; everything comes from outside.
 struct Request {
   enum class Method { kGet, kHead, kOther } method = Method::kOther;
   std::string path;   // of the target, as it was sent: nothing in it is decoded
@@ -26,7 +26,7 @@ struct Request {
 
 inline constexpr std::size_t kLongestHead = 8192;  // of a request: its line and all its headers
 
-// What came of the bytes so far: a request, a status to refuse it with, or neither yet.
+// The result of parsing the bytes so far: a request, a status to refuse it with, or neither yet.
 struct Parsed {
   std::optional<Request> request;
   int refused = 0;       // 400, 413, 431, 505
@@ -72,7 +72,7 @@ struct Response {
 [[nodiscard]] Response error_response(int status, std::string what, std::string hint = "");
 [[nodiscard]] int status_of(Errc code);
 [[nodiscard]] Response error_response(const Error& error);
-// Of a request that could not be read (400, 408, 413, 431, 505), and of one too many (503).
+// Refuses a request that could not be read (400, 408, 413, 431, 505), or one too many (503).
 [[nodiscard]] Response plain_refusal(int status);
 
 // An event of a stream; `data` is one line.

@@ -40,14 +40,13 @@ struct Frame {
 // The part of a library's path that is the same on other machines: "/lib/python3.11/queue.py"; "": it is no library's.
 [[nodiscard]] std::string_view in_library(std::string_view file);
 
-// Of Python itself or of an installed package; what was typed in or given by -c is the user's.
+// True for frames of Python itself or of an installed package; what was typed in or given by -c is the user's.
 [[nodiscard]] bool is_library(const Frame& frame);
 
 // For people: "Net.forward (train.py)"; an expression that has a frame of its own, as a generator, is its function's.
 [[nodiscard]] std::string words(const Frame& frame);
 
-// What frames tell of the precision in which a job computes.
-
+// The precision in which a job computes, as far as frames tell it.
 struct PrecisionSeen {
   std::string mixed;      // a frame that runs in mixed precision alone, for people; "": none
   bool autocast = false;  // frames of torch.autocast, which may have been switched off (enabled=False)

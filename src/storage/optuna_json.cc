@@ -116,7 +116,7 @@ constexpr std::array kClasses{
     Class{"IntLogUniformDistribution", ParameterKind::kInt, "step", true},
 };
 
-// As Python prints it.
+// A choice as Python prints it.
 std::string choice_word(const Json& choice) {
   if (choice.is_null()) return "None";
   if (choice.is_boolean()) return choice.get<bool>() ? "True" : "False";

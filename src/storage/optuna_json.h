@@ -21,8 +21,8 @@ using Json = nlohmann::json;
 [[nodiscard]] std::optional<std::int64_t> integer_of(const Json& value);  // nothing where it does not fit
 [[nodiscard]] std::optional<std::string_view> text_of(const Json& value);
 
-// What a parameter of that name is drawn from, from the JSON text that Optuna keeps of it: Float-, Int- and
-// CategoricalDistribution, and the five classes before Optuna 3.0. Nothing where it is no such text.
+// The space that a parameter of that name is drawn from, read from the JSON text that Optuna keeps of it: Float-, Int-
+// and CategoricalDistribution, and the five classes before Optuna 3.0. Nothing where it is no such text.
 [[nodiscard]] std::optional<ParameterSpace> parse_distribution(std::string_view name, std::string_view text);
 
 // Whether a parameter that was drawn from `before` in one trial may be drawn from `now` in another: the same kind and

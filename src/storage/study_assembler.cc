@@ -253,7 +253,7 @@ std::vector<Study> StudyAssembler::finish() {
   return studies;
 }
 
-// What was read of a trial at different moments, as of the moment when its state was.
+// Brings what was read of a trial at different moments to the moment at which its state was read.
 void StudyAssembler::complete(StudyDraft& draft, TrialDraft& trial) {
   auto& values = trial.trial.values;
   if (!is_finished(trial.trial.state)) {

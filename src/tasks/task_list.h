@@ -30,7 +30,7 @@ namespace headroom::tasks {
 
 [[nodiscard]] tl::unexpected<Error> too_many_parameters();
 
-// What goes into a batch, from whatever form a person wrote it in. The readers are functions of a text; errors name
+// The tasks of a batch, from whatever form a person wrote them in. The readers are functions of a text; errors name
 // file, line and key.
 
 struct TaskSet {

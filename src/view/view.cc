@@ -115,7 +115,7 @@ std::optional<double> whole_of(Metric metric, const Device& device) {
   return std::nullopt;
 }
 
-// What the driver keeps in a ring buffer is finer than what is read of it now and then.
+// The driver's ring buffers are finer than its current value, which is read now and then.
 std::optional<SourceKind> ring_of(Metric metric) {
   if (metric == Metric::kGpuUtil) return SourceKind::kGpuUtilRing;
   if (metric == Metric::kPower) return SourceKind::kGpuPowerRing;
@@ -189,7 +189,7 @@ std::optional<double> last_of(const Track& track, Metric metric, const View& vie
   return rows.empty() ? std::nullopt : std::optional(to_unit(metric, column->values[rows[0]]));
 }
 
-// Of a counter; nothing where it went back.
+// The rate of a counter; nothing where it went back.
 std::optional<double> last_pace(const Track& track, Metric metric, const View& view) {
   const Column* column = track.find(metric);
   const auto rows = column ? last_rows(track, *column, view, 2) : std::vector<std::size_t>();
