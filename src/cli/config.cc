@@ -22,7 +22,8 @@ namespace headroom::cli {
 namespace {
 
 // Not those that delete.
-constexpr std::array<std::string_view, 7> kVerbs{"run", "record", "batch", "why", "import", "export", "sim"};
+constexpr std::array<std::string_view, 7> kVerbsWithDefaults{"run",    "record", "batch", "why",
+                                                             "import", "export", "sim"};
 constexpr std::size_t kLargest = 1 << 20;
 
 // TOML keys may have underscores: "no_gpu" is --no-gpu, too.
@@ -127,10 +128,10 @@ Result<Config> read_config() {
   HR_TRY(const std::string text, read_regular(config.path, kLargest));
   HR_TRY(const TomlTable file, TomlTable::parse(text, config.path));
   std::vector<std::string_view> known{"recordings", "width", "colour"};
-  known.insert(known.end(), kVerbs.begin(), kVerbs.end());
+  known.insert(known.end(), kVerbsWithDefaults.begin(), kVerbsWithDefaults.end());
   HR_TRYV(file.only(known));
   HR_TRYV(read_general(file, config));
-  for (const auto verb : kVerbs) HR_TRYV(read_verb(file, verb, config));
+  for (const auto verb : kVerbsWithDefaults) HR_TRYV(read_verb(file, verb, config));
   return config;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,6 +23,13 @@ using FileTrace = std::array<std::int64_t, 6>;
 // A growing file that was last read so long ago is read again, changed or not: a recorder writes every two seconds, and
 // where nothing more comes it may be gone.
 inline constexpr Nanos kSilent = 6 * kSecond;
+
+// A growing recording is read each second, and less often where reading and explaining it would take more than one part
+// in so many of a core.
+inline constexpr Nanos kLookEvery = 1 * kSecond, kLookCostParts = 50;
+inline constexpr std::size_t kMostProcesses = 200;  // of a view
+
+[[nodiscard]] inline std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // Metrics that neither an explanation nor a view of it looks at, for ReadOptions::leave_out.
 [[nodiscard]] std::span<const Metric> metrics_not_viewed();

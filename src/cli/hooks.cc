@@ -30,7 +30,7 @@ namespace headroom::cli {
 
 namespace {
 
-constexpr Nanos kHookPatience = 30 * kSecond;  // for all that one option runs; docs/notify.md says it
+constexpr Nanos kHookHookPatience = 30 * kSecond;  // for all that one option runs; docs/notify.md says it
 
 void complain(std::string_view option, const HookEnd& end, std::size_t left) {
   std::string text =
@@ -42,7 +42,7 @@ void complain(std::string_view option, const HookEnd& end, std::size_t left) {
 // Says the first thing that goes wrong, and what ends it. False where a signal came.
 bool call(std::string_view option, const std::string& command, const std::vector<std::string>& documents,
           Signals& signals) {
-  const Nanos until = boottime_now() + kHookPatience;
+  const Nanos until = boottime_now() + kHookHookPatience;
   bool said = false;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const HookEnd end = run_hook(command, documents[i], until, signals);
@@ -97,9 +97,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Reading and explaining take at most one part in so many of a core, as for `top`.
-constexpr Nanos kCostParts = 50;
-constexpr Nanos kPatience = 30 * kSecond;           // for a command, as at the end
+constexpr Nanos kHookPatience = 30 * kSecond;       // for a command, as at the end
 constexpr Nanos kEndPatience = 300 * kMillisecond;  // for the process to end by itself
 constexpr std::size_t kMostTold = std::size_t{16} << 20;
 
@@ -122,9 +120,9 @@ std::string text_of(int fd) {
 }
 
 // The process's side.
-class Watch {
+class FindingWatcher {
  public:
-  Watch(const Json& told, Signals signals)
+  FindingWatcher(const Json& told, Signals signals)
       : hook_(told.at("hook")),
         path_(told.at("path")),
         every_(told.at("every")),
@@ -144,7 +142,7 @@ class Watch {
       const auto recording = read_recording(path_, {.leave_out = metrics_not_explained()});
       if (recording && !goes_on(recording->meta)) return;  // the end is told by others
       if (recording && !look(*recording)) return;
-      const Nanos pause = std::max(every_, kCostParts * (process_cpu_now() - cpu));
+      const Nanos pause = std::max(every_, kLookCostParts * (process_cpu_now() - cpu));
       if (ended_before(begin + pause)) return;
     }
   }
@@ -170,7 +168,7 @@ class Watch {
 
   // `line`: what is known of it at the end. False where a signal came.
   bool tell(const std::string& document, const Json& line) {
-    const HookEnd end = run_hook(hook_, document, boottime_now() + kPatience, signals_);
+    const HookEnd end = run_hook(hook_, document, boottime_now() + kHookPatience, signals_);
     if (end.by_signal && !end.trouble.empty()) return false;
     if (!end.trouble.empty() && !std::exchange(said_, true))
       say(fmt::format("--on-finding: the command {}", end.trouble));
@@ -296,7 +294,7 @@ int finding_watch() {
   }
   auto signals = Signals::block({SIGTERM, SIGINT, SIGHUP, SIGQUIT});
   if (!signals) return kExitFailed;
-  Watch(told, std::move(*signals)).run();
+  FindingWatcher(told, std::move(*signals)).run();
   return kExitOk;
 }
 

@@ -70,22 +70,22 @@ SourceText source_text_of(const Recording& recording) {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMostFiles = 256;  // that are looked into
+constexpr std::size_t kMostStorages = 256;  // that are looked into
 
 // Relative to the job's folder where they are.
 void add_named(const RecordingMeta& meta, std::string_view word, std::set<std::string>& named) {
   for (const std::string& file : files_in_word(word))
-    if (named.size() < kMostFiles) named.insert((fs::path(meta.cwd) / file).lexically_normal());
+    if (named.size() < kMostStorages) named.insert((fs::path(meta.cwd) / file).lexically_normal());
 }
 
 std::vector<std::string> written_meanwhile(const RecordingMeta& meta) {
   std::vector<std::string> files;
   std::error_code error;
   fs::directory_iterator entry(meta.cwd, error);
-  for (std::size_t looks = 0; !error && entry != fs::directory_iterator() && looks < 4 * kMostFiles; ++looks) {
+  for (std::size_t looks = 0; !error && entry != fs::directory_iterator() && looks < 4 * kMostStorages; ++looks) {
     struct stat info {};
     const std::string path = entry->path();
-    if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && files.size() < kMostFiles &&
+    if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && files.size() < kMostStorages &&
         info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec >= meta.start_realtime)
       files.push_back(path);
     entry.increment(error);

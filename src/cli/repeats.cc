@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Nanos kRepaint = 500 * kMillisecond;
+constexpr Nanos kShowEvery = 500 * kMillisecond;
 constexpr std::uintmax_t kLargestCopy = std::uintmax_t{256} << 20;  // of an output
 // File systems stamp with the kernel's tick, which may lie before an instant that was read off the clock.
 constexpr Nanos kCoarseStamp = 20 * kMillisecond;
@@ -248,7 +248,7 @@ Result<Repeats::End> Repeats::run(std::size_t repeat, const std::string& progres
   Loop::TimerId timer = 0;
   const std::function<void()> repaint = [&] {
     show(fmt::format("{} · {} {}", progress, what.name, human_duration(boottime_now() - began_)));
-    timer = loop_->after(kRepaint, repaint);
+    timer = loop_->after(kShowEvery, repaint);
   };
   if (!request_.quiet && can_repaint(STDERR_FILENO)) repaint();
   batch_loop.run();

@@ -31,8 +31,6 @@ namespace fs = std::filesystem;
 
 std::string key_of(char kind, const std::string& path) { return fmt::format("{}{:016x}", kind, fnv1a(path)); }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 std::string absolute(const std::string& path) {
   std::error_code error;
   const auto whole = fs::absolute(path, error);

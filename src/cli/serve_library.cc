@@ -34,9 +34,6 @@ namespace {
 constexpr std::size_t kMostKept = 2, kMostTexts = 16, kMostScrapes = 16;
 constexpr std::size_t kLargestText = 8 << 20;  // that is remembered
 constexpr std::size_t kLargestTrace = std::size_t{512} << 20;
-constexpr std::size_t kMostProcesses = 200;
-constexpr Nanos kReadEvery = 1 * kSecond;
-constexpr Nanos kReadCostParts = 50;
 
 // Nothing is wrong with the question.
 Error unreadable(Error error) {
@@ -68,7 +65,7 @@ Result<Library> Library::create(const report::LiveRule& rule) {
 bool Library::due(const std::string& path) const {
   const auto found = costs_.find(path);
   return found == costs_.end() ||
-         boottime_now() - found->second.at >= std::max(kReadEvery, kReadCostParts * found->second.cpu);
+         boottime_now() - found->second.at >= std::max(kLookEvery, kLookCostParts * found->second.cpu);
 }
 
 bool Library::due_for_scrape(const std::string& path) const {

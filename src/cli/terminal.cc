@@ -60,7 +60,7 @@ bool can_repaint(int fd) { return ::isatty(fd) != 0 && text_of("TERM") != "dumb"
 
 namespace {
 constexpr std::size_t kKept = 1 << 20;
-constexpr std::chrono::seconds kPatience{1};
+constexpr std::chrono::seconds kWritePatience{1};
 }  // namespace
 
 // Shared with the writing thread, which is left behind where the terminal never takes what it was given.
@@ -123,7 +123,7 @@ bool Screen::waiting() const {
 
 void Screen::flush() {
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait_for(lock, kPatience, [this] { return !state_->writing && state_->text.empty(); });
+  state_->changed.wait_for(lock, kWritePatience, [this] { return !state_->writing && state_->text.empty(); });
 }
 
 }  // namespace headroom::cli

@@ -57,19 +57,14 @@ std::string hidden_processes() {
                      facts.hidepid);
 }
 
-constexpr Nanos kEvery = 1 * kSecond;
-// Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
-constexpr Nanos kCostParts = 50;
 constexpr Nanos kFindingsCostParts = 200;           // likewise, of looks for what stands
 constexpr Nanos kBoxFindingsCostParts = 1000;       // likewise, of this machine,
 constexpr Nanos kBoxFindingsLatest = 30 * kSecond;  // but not later than this
 constexpr Nanos kBeforeWindowParts = 10;     // of what is kept before the window, one in so many is explained with it
 constexpr Nanos kSleepEvery = 30 * kSecond;  // of those that sleep beside the work
-constexpr std::size_t kMostProcesses = 200, kMostOfMachine = 2000;
+constexpr std::size_t kMostOfMachine = 2000;
 constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // There is something to be shown of this machine: its GPUs, or where no driver is itself and the processes.
 bool shows_something(const Recording& recording, const BoxWatch& box) {
@@ -116,7 +111,7 @@ Result<WatchedRecording> WatchedRecording::open_box(const BoxWatch::Options& opt
 
 bool WatchedRecording::look_again() {
   const Nanos now = boottime_now();
-  next_look_ = now + kEvery;
+  next_look_ = now + kLookEvery;
   if (!grows()) return false;
   const FileTrace trace = trace_of(opened_.path);
   if (trace == trace_ && now - read_at_ < kSilent) return false;
@@ -130,7 +125,7 @@ bool WatchedRecording::look_again() {
   read_at_ = now;
   trace_ = trace;
   cost_ = process_cpu_now() - cpu;
-  next_look_ = now + std::max(kEvery, kCostParts * cost_);
+  next_look_ = now + std::max(kLookEvery, kLookCostParts * cost_);
   trouble_ =
       again ? ""
             : fmt::format("{} cannot be read any more: {}; this is what was read before", name_, again.error().what);
@@ -266,9 +261,9 @@ void WatchedRecording::look_for_findings() {
 
 void WatchedRecording::plan_next_look() {
   if (grows())
-    next_look_ = read_at_ + std::max(kEvery, kCostParts * (cost_ + explaining_cost_));
+    next_look_ = read_at_ + std::max(kLookEvery, kLookCostParts * (cost_ + explaining_cost_));
   else
-    next_look_ = newest_ ? boottime_now() + kEvery : kNever;
+    next_look_ = newest_ ? boottime_now() + kLookEvery : kNever;
 }
 
 bool WatchedRecording::grows() const { return opened_.file_bytes && goes_on(recording().meta); }

@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxMilliwatts = 100'000'000;  // 100 kW: no board draws 
 constexpr std::int64_t kMaxCounter = kBlank64 / 1024;
 
 // The first three in the order of FieldBatch's named slots.
-constexpr std::array kRows{
+constexpr std::array kFieldRows{
     FieldRow{nvml::kFieldPowerAverage, Metric::kPower, 0, 1, 0, kMaxMilliwatts, 0},
     FieldRow{nvml::kFieldEnergy, Metric::kEnergy, 0, 1, 0, kMaxCounter, kSlow},
     FieldRow{nvml::kFieldPowerCap, Metric::kEventPowerCap, 0, 1, 0, kBlank64, kCounted},
@@ -45,7 +45,7 @@ constexpr std::array kRows{
     FieldRow{nvml::kFieldNvlinkTx, Metric::kNvlinkTx, kAllLinks, 1024, 0, kMaxCounter, 0},
     FieldRow{nvml::kFieldNvlinkRx, Metric::kNvlinkRx, kAllLinks, 1024, 0, kMaxCounter, 0},
 };
-static_assert(kRows.size() == FieldBatch::kFields);
+static_assert(kFieldRows.size() == FieldBatch::kFields);
 
 bool is_bytes(Metric metric) {
   return metric == Metric::kPcieTx || metric == Metric::kPcieRx || metric == Metric::kNvlinkTx ||
@@ -85,13 +85,13 @@ std::optional<std::int64_t> integer_of(const nvml::Value& value, unsigned type) 
 }
 
 FieldBatch::FieldBatch() {
-  for (std::size_t slot = 0; slot < kFields; ++slot) due_[slot].period = kRows[slot].period;
-  static_assert(kRows[kPowerSlot].metric == Metric::kPower && kRows[kEnergySlot].metric == Metric::kEnergy &&
-                kRows[kPowerCapSlot].metric == Metric::kEventPowerCap);
+  for (std::size_t slot = 0; slot < kFields; ++slot) due_[slot].period = kFieldRows[slot].period;
+  static_assert(kFieldRows[kPowerSlot].metric == Metric::kPower && kFieldRows[kEnergySlot].metric == Metric::kEnergy &&
+                kFieldRows[kPowerCapSlot].metric == Metric::kEventPowerCap);
 }
 
 void FieldBatch::put(std::size_t slot, const nvml::FieldValue& field, Row& row) {
-  const FieldRow& wanted = kRows[slot];
+  const FieldRow& wanted = kFieldRows[slot];
   if (field.result != nvml::kSuccess) {
     if (never_there(field.result))
       drop(slot);
@@ -112,7 +112,7 @@ void FieldBatch::ask_all() {
 
 void FieldBatch::rates_are_known() {
   for (std::size_t slot = 0; slot < kFields; ++slot)
-    if (is_bytes(kRows[slot].metric)) due_[slot].period = kCounted;
+    if (is_bytes(kFieldRows[slot].metric)) due_[slot].period = kCounted;
 }
 
 void FieldBatch::read(const Look& look, Row& row) {
@@ -122,8 +122,8 @@ void FieldBatch::read(const Look& look, Row& row) {
     if (dropped_[slot] || !due_[slot].take(look.at)) continue;
     auto& field = batch_[static_cast<std::size_t>(count)];
     field = {};
-    field.field_id = kRows[slot].field;
-    field.scope_id = kRows[slot].scope;
+    field.field_id = kFieldRows[slot].field;
+    field.scope_id = kFieldRows[slot].scope;
     field.result = nvml::kUnknown;  // a driver that skips it must not leave the last tick's value
     slots_[static_cast<std::size_t>(count++)] = slot;
   }
@@ -137,7 +137,7 @@ void FieldBatch::read(const Look& look, Row& row) {
   for (std::size_t slot = 0; slot < kFields; ++slot) {
     // Power and energy have calls of their own for drivers without these fields.
     if (dropped_[slot] && slot != kPowerSlot && slot != kEnergySlot)
-      row.absent(kRows[slot].metric, Absent::kNotSupported);
+      row.absent(kFieldRows[slot].metric, Absent::kNotSupported);
   }
 }
 
@@ -215,11 +215,11 @@ nvml::Return ecc(const NvmlApi& api, nvml::Device gpu, std::int64_t& stored) {
 }
 
 constexpr Nanos kOften = 10 * kSecond, kSeldom = 30 * kSecond, kUrgent = 2 * kSecond;
-constexpr std::int64_t kMaxMilliwatts = 100'000'000, kMaxMhz = 100'000;
+constexpr std::int64_t kMaxMhz = 100'000;
 
 // Periods by what a call costs and how fast the value moves; phases keep the calls of one period from coming together.
 // The first three in the order of the named rows below.
-constexpr std::array kRows{
+constexpr std::array kScalarRows{
     ScalarRow{Metric::kPower, 0, 0, 0, kMaxMilliwatts, plain<&NvmlApi::power_usage, 1>},
     ScalarRow{Metric::kEnergy, 5 * kSecond, 0, 0, kNoLimit, wide<&NvmlApi::energy>},
     ScalarRow{Metric::kEventReasons, kUrgent, 0, 0, kNoLimit, wide<&NvmlApi::event_reasons>},
@@ -238,16 +238,16 @@ constexpr std::array kRows{
     ScalarRow{Metric::kEncoderUtil, kSeldom, 13 * kSecond, 0, kFullRatio, codec_percent<&NvmlApi::encoder>},
     ScalarRow{Metric::kDecoderUtil, kSeldom, 14 * kSecond, 0, kFullRatio, codec_percent<&NvmlApi::decoder>},
 };
-static_assert(kRows.size() == Scalars::kScalars);
+static_assert(kScalarRows.size() == Scalars::kScalars);
 constexpr std::size_t kPowerRow = 0, kEnergyRow = 1, kReasonsRow = 2;
-static_assert(kRows[kPowerRow].metric == Metric::kPower && kRows[kEnergyRow].metric == Metric::kEnergy &&
-              kRows[kReasonsRow].metric == Metric::kEventReasons);
+static_assert(kScalarRows[kPowerRow].metric == Metric::kPower && kScalarRows[kEnergyRow].metric == Metric::kEnergy &&
+              kScalarRows[kReasonsRow].metric == Metric::kEventReasons);
 
 }  // namespace
 
 Scalars::Scalars() {
   needed_.set();
-  for (std::size_t i = 0; i < kRows.size(); ++i) due_[i] = {kRows[i].period, kRows[i].phase};
+  for (std::size_t i = 0; i < kScalarRows.size(); ++i) due_[i] = {kScalarRows[i].period, kScalarRows[i].phase};
 }
 
 void Scalars::ask_all() {
@@ -261,8 +261,8 @@ void Scalars::set_needed(bool power, bool energy, bool reasons_urgent) {
 }
 
 void Scalars::read(const Look& look, Row& row) {
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
-    const ScalarRow& wanted = kRows[i];
+  for (std::size_t i = 0; i < kScalarRows.size(); ++i) {
+    const ScalarRow& wanted = kScalarRows[i];
     if (!needed_[i] || !due_[i].take(look.at)) continue;
     if (unsupported_[i]) {
       row.absent(wanted.metric, Absent::kNotSupported);

@@ -12,6 +12,11 @@
 
 namespace headroom {
 
+struct Extent {
+  Nanos begin = 0, end = 0;
+  bool operator==(const Extent&) const = default;
+};
+
 // From the start of a task's attempt to its end, or that of the recording where no end is recorded.
 struct AttemptSlice {
   events::AttemptStart attempt;
@@ -19,11 +24,6 @@ struct AttemptSlice {
   Extent stretch;
 };
 [[nodiscard]] std::vector<AttemptSlice> attempt_slices(const Recording& recording);
-
-struct Extent {
-  Nanos begin = 0, end = 0;
-  bool operator==(const Extent&) const = default;
-};
 
 // In which lane each stretch is drawn, so that within a lane each two are apart or one is inside the other, which is
 // all that trace viewers can show on one track. `stretches` are in order of begin, of those that begin together the

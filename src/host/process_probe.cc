@@ -246,7 +246,7 @@ void ProcessProbe::read_thread_states(ProcDir& proc, Nanos at) {
 
 namespace {
 
-constexpr std::size_t kMostFiles = 512;
+constexpr std::size_t kMostOpenFiles = 512;
 constexpr Nanos kOfItsAge = 16;  // a look each sixteenth of it
 
 bool of_a_gpu(std::string_view link, std::string_view virtual_gpus) {
@@ -260,7 +260,7 @@ std::optional<bool> has_gpu_file(ProcDir& proc, std::int64_t pid, std::string_vi
   std::array<char, 64> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "{}/fd", pid);
   const auto files = proc.list_numbers(path.data());
-  if (!files || files->size() > kMostFiles) return std::nullopt;
+  if (!files || files->size() > kMostOpenFiles) return std::nullopt;
   for (const std::int64_t file : *files) {
     *fmt::format_to_n(path.data(), path.size() - 1, "{}/fd/{}", pid, file).out = '\0';
     const auto link = proc.read_link(path.data());

@@ -180,7 +180,7 @@ std::optional<std::int32_t> LineTable::line_at(std::uint64_t offset) const {
 namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{256} << 10, kMostText = std::size_t{512} << 10, kMostSources = 32;
-constexpr std::size_t kLongestCall = 4096, kLongestName = 60;
+constexpr std::size_t kLongestCall = 4096, kLongestCalled = 60;
 constexpr std::array<std::string_view, 3> kOperators{"not", "await", "yield"};  // an expression may be all in brackets
 
 bool is_of_name(char c) {
@@ -252,7 +252,7 @@ std::string name_of_call(std::string_view source) {
   while (begin < open && source[begin] == '.') ++begin;
   const std::string_view name = source.substr(begin, open - begin);
   const bool is_operator = std::find(kOperators.begin(), kOperators.end(), name) != kOperators.end();
-  return is_operator || name.size() > kLongestName ? "" : std::string(name);
+  return is_operator || name.size() > kLongestCalled ? "" : std::string(name);
 }
 
 std::string SourceFiles::read(const std::string& file) const {

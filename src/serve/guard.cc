@@ -116,7 +116,8 @@ Response refuse(int number, const Request& request, std::string what, std::strin
   return {.status = number, .type = kText, .body = what + (hint.empty() ? "" : "\n" + hint) + "\n"};
 }
 
-// The answer to somebody who is not let in, or comes with the token in the address.
+}  // namespace
+
 Response response_of(Verdict verdict, const Request& request, const Door& door) {
   switch (verdict) {
     case Verdict::kCome:
@@ -139,6 +140,8 @@ Response response_of(Verdict verdict, const Request& request, const Door& door) 
   }
   return error_response(404, "there is nothing here", "/ is the dashboard");
 }
+
+namespace {
 
 Response file_response(const Request& request) {
   const PageFile* file = page_file(request.path);

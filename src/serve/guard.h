@@ -35,6 +35,9 @@ enum class Verdict {
 };
 [[nodiscard]] Verdict judge(const Request& request, const Door& door);
 
+// The answer to somebody who is not let in, or comes with the token in the address.
+[[nodiscard]] Response response_of(Verdict verdict, const Request& request, const Door& door);
+
 // In a time that depends on the lengths alone.
 [[nodiscard]] bool same_secret(std::string_view one, std::string_view other);
 

@@ -114,36 +114,6 @@ TEST(ResponseTest, EveryHeadSaysWhatBrowsersMayDo) {
               AllOf(Not(HasSubstr("default-src")), HasSubstr("frame-ancestors 'none'")));
 }
 
-TEST(ResponseTest, LoginSetsACookieThatOnlyThisPageSends) {
-  const Door door{.hosts = {"localhost"}, .token = "secret"};
-  const std::string cookie = "Set-Cookie: headroom_token=secret; HttpOnly; SameSite=Strict; Path=/\r\n";
-  EXPECT_THAT(head_of(response_of(Verdict::kLogin, {}, door), true),
-              AllOf(StartsWith("HTTP/1.1 303 "), HasSubstr("Location: /\r\n"), HasSubstr(cookie)));
-  const Response page = response_of(Verdict::kLoginFromSite, {}, door);
-  EXPECT_THAT(head_of(page, true), AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr(cookie)));
-  EXPECT_THAT(page.body.bytes, HasSubstr("url=/"));
-  EXPECT_THAT(page.body.bytes, Not(HasSubstr("secret")));
-}
-
-TEST(ResponseTest, RefusalsSayWhatAndNothingOfTheAsker) {
-  Request hostile;
-  hostile.path = "/<script>";
-  hostile.host = "evil.example\r\nX: y";
-  for (const auto& [verdict, status] : {std::pair(Verdict::kNoToken, 401), std::pair(Verdict::kOtherHost, 421),
-                                        std::pair(Verdict::kOtherSite, 403), std::pair(Verdict::kMethod, 405)}) {
-    const Response response = response_of(verdict, hostile, {});
-    EXPECT_EQ(response.status, status);
-    EXPECT_EQ(response.type, kText);
-    EXPECT_FALSE(response.body.bytes.empty());
-    EXPECT_THAT(head_of(response, false) + std::string(response.body.bytes),
-                AllOf(Not(HasSubstr("script>")), Not(HasSubstr("evil"))));
-  }
-  Request program;
-  program.path = "/api/overview";
-  EXPECT_THAT(response_of(Verdict::kNoToken, program, {}).body.bytes, HasSubstr("headroom.error/1"));
-  EXPECT_THAT(head_of(response_of(Verdict::kMethod, program, {}), false), HasSubstr("Allow: GET, HEAD\r\n"));
-}
-
 TEST(ResponseTest, ErrorsKeepTheirWordsAndGetAStatus) {
   const Response response = error_response(Error{.code = Errc::kNotFound, .what = "a \"b\"\nc", .hint = ""});
   EXPECT_EQ(response.status, 404);

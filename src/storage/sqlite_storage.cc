@@ -18,9 +18,9 @@ namespace headroom {
 
 namespace {
 
-class Tables {
+class SqliteTables {
  public:
-  Tables(const StorageRequest& request, Database& database, Nanos hold, Pauses pauses)
+  SqliteTables(const StorageRequest& request, Database& database, Nanos hold, Pauses pauses)
       : request_(request), database_(database), hold_(hold), pauses_(pauses), assembler_(request.study) {}
 
   Result<StorageContent> read() {
@@ -219,7 +219,7 @@ class Tables {
 
 Result<StorageContent> read_sqlite_tables(const StorageRequest& request, Database& database, Nanos hold,
                                           Pauses pauses) {
-  return Tables(request, database, hold, pauses).read();
+  return SqliteTables(request, database, hold, pauses).read();
 }
 
 namespace {
