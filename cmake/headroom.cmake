@@ -52,14 +52,16 @@ function(headroom_computes target)
   endif()
 endfunction()
 
-# headroom_layer(NAME [FOLDERS folder...] [DEPS layer...] [LIBS library...])
-# All *.cc of the calling folder (and of FOLDERS below it) become library hr_NAME; all *_test.cc become one GoogleTest program NAME_test.
+# headroom_layer(NAME [IN folder] [FOLDERS folder...] [DEPS layer...] [LIBS library...] [TEST_LIBS library...])
+# All *.cc of the calling folder (or of IN below it, and of FOLDERS below that) become library hr_NAME; all *_test.cc become
+# one GoogleTest program NAME_test.
 # DEPS are layers it may include (tools/check_layers.py holds the same table); LIBS are outside libraries.
 function(headroom_layer name)
-  cmake_parse_arguments(ARG "" "" "FOLDERS;DEPS;LIBS;TEST_LIBS" ${ARGN})
-  set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
+  cmake_parse_arguments(ARG "" "IN" "FOLDERS;DEPS;LIBS;TEST_LIBS" ${ARGN})
+  cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${ARG_IN}" OUTPUT_VARIABLE here)
+  set(patterns "${here}/*.cc")
   foreach(folder ${ARG_FOLDERS})
-    list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc")
+    list(APPEND patterns "${here}/${folder}/*.cc")
   endforeach()
   file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})

@@ -12,7 +12,6 @@ MAY_INCLUDE = {
     "wire": set(),
     "model": {"base"},
     "stacks": {"base", "model"},
-    "contention": {"base"},
     "device": {"base", "model"},
     "host": {"base", "model"},
     "python": {"base", "model", "host", "stacks"},
@@ -36,19 +35,20 @@ MAY_INCLUDE = {
     "screen": {"base", "model", "view", "report"},
     "output": {"base", "model"},
     "tasks": {"base", "model", "output"},
-    "scheduler": {"base", "model", "contention"},
+    "scheduler": {"base", "model"},
     "live": {"base", "model", "sample"},
     "serve": {"base", "report", "live"},
     "batch": {"base", "model", "tasks", "scheduler", "output", "device", "host", "record", "live"},
     "doctor": {"base", "model", "device"},
     "inject": {"wire"},
-    "sim": {"base", "contention"},
+    "sim": {"base"},
 }
 EVERYTHING = {"cli", "bench", "tests"}
 INCLUDE = re.compile(r'\s*#\s*include\s+"([\w.]+)/')
+INCLUDED = re.compile(r'\s*#\s*include\s+"([\w./]+)"')
 
 # Values in, values out: these rooms may not touch the world, and the headers that would let them are named here.
-PURE = {"model", "stacks", "contention", "analyze", "diagnose", "view", "plan", "compare", "fleet", "exposition", "report", "screen", "output", "tasks", "scheduler", "tune", "probe"}
+PURE = {"model", "stacks", "analyze", "diagnose", "view", "plan", "compare", "fleet", "exposition", "report", "screen", "output", "tasks", "scheduler", "tune", "probe"}
 WORLD = re.compile(r"\s*#\s*include\s+<((?:sys/|linux/|net|arpa/)[\w./]+|unistd\.h|fcntl\.h|poll\.h|dirent\.h|signal\.h|csignal"
                    r"|pthread\.h|thread|mutex|filesystem|fstream|iostream|chrono|ctime|dlfcn\.h|sqlite3\.h)>")
 OPENS_SQLITE = re.compile(r"\bsqlite3_open")
@@ -60,14 +60,31 @@ def layer_of(path: pathlib.Path) -> str:
     return parts[1] if parts[0] == "src" else parts[0]
 
 
+def is_test(path: pathlib.Path) -> bool:
+    return path.stem.endswith(("_test", "_fuzz")) or path.relative_to(ROOT).parts[0] in ("bench", "tests")
+
+
+def of_tests(files):
+    """Tests, and the headers that only they include: what these need, the product does not."""
+    everywhere = [*files, *(p for folder in ("bench", "tests") for p in (ROOT / folder).rglob("*") if p.suffix in {".h", ".cc"})]
+    includers = {path: set() for path in files if path.suffix == ".h"}
+    for path in everywhere:
+        for name in map(INCLUDED.match, path.read_text(encoding="utf-8").splitlines()):
+            for header in (ROOT / "src" / name[1], ROOT / name[1], path.parent / name[1]) if name else ():
+                if header in includers:
+                    includers[header].add(path)
+    found = {path for path in everywhere if is_test(path)}
+    while more := {header for header, users in includers.items() if users and users <= found} - found:
+        found |= more
+    return found
+
+
 def wrong_includes(path: pathlib.Path):
     layer = layer_of(path)
     if layer in EVERYTHING:
         return
     if layer not in MAY_INCLUDE:
         yield f"{path.relative_to(ROOT)}: folder '{layer}' is in no layer; add it to tools/check_layers.py"
-        return
-    if path.stem.endswith("_test") or path.stem.endswith("_fuzz"):
         return
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         found = INCLUDE.match(line)
@@ -87,11 +104,11 @@ def other_openers(path: pathlib.Path):
 
 
 def unused_edges(files):
-    """The table is as tight as the use: an edge that no include needs is a mistake waiting to be made."""
+    """The table is as tight as the use: an edge that no include of the product needs is a mistake waiting to be made."""
     used = {layer: set() for layer in MAY_INCLUDE}
     for path in files:
         layer = layer_of(path)
-        if layer in used and not path.stem.endswith(("_test", "_fuzz")):
+        if layer in used:
             used[layer] |= {m[1] for m in map(INCLUDE.match, path.read_text(encoding="utf-8").splitlines()) if m}
     for layer, allowed in MAY_INCLUDE.items():
         for edge in sorted(allowed - used[layer]):
@@ -120,11 +137,61 @@ def files_that_are_gone(files):
                     yield f"{path.relative_to(ROOT)}:{number}: there is no {word}"
 
 
+LONGEST = 60  # lines of a function, from its name to its end
+# In these rooms some are longer still; a room whose functions are all short enough is no longer in the list.
+SOME_ARE_LONGER = {"analyze", "diagnose", "import", "plan", "report"}
+RAW = re.compile(r'R"(\w*)\(')
+NO_FUNCTION = re.compile(r"\s*(namespace|enum|union|extern|using|static_assert|struct|class)\b|\s*(//|#|}|$)")
+
+
+def functions_of(lines):
+    """(first line, last line) of each function at the top level of a file or of a class, as clang-format lays them out."""
+    top = ""  # what the last line in the first column begins
+    starts = {0: 0, 2: 0}
+    raw = ""  # the end of the raw string that a line before began
+    for number, line in enumerate(lines, 1):
+        if raw:
+            raw = "" if raw in line else raw
+            continue
+        if (opens := RAW.search(line)) and f'){opens[1]}"' not in line[opens.end():]:
+            raw = f'){opens[1]}"'
+        indent = len(line) - len(line.lstrip(" "))
+        if line in ("}", "  }") and starts[indent] and (indent == 0 or re.match(r"(template\b|struct\b|class\b)", top)):
+            yield starts[indent], number
+        if indent in starts and not NO_FUNCTION.match(line):
+            starts[indent] = number
+        elif indent in starts and line.strip().startswith("}"):
+            starts[indent] = 0
+        if indent == 0 and line and not line.startswith(("//", "#", "}")):
+            top = line
+            starts[2] = 0
+
+
+def long_functions(files):
+    """A function that does not fit on a screen is several."""
+    longer = set()
+    for path in files:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for first, last in functions_of(lines):
+            if last - first + 1 <= LONGEST:
+                continue
+            longer.add(layer_of(path))
+            if layer_of(path) not in SOME_ARE_LONGER:
+                yield f"{path.relative_to(ROOT)}:{first}: a function of {last - first + 1} lines, not of {LONGEST} at most"
+    for layer in sorted(SOME_ARE_LONGER - longer):
+        yield f"tools/check_layers.py: {layer} has no function of more than {LONGEST} lines any more"
+
+
 def main() -> int:
     folders = [ROOT / name for name in ("src", "sim", "inject") if (ROOT / name).is_dir()]
     files = sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in {".h", ".cc", ".c"})
-    bad = [problem for path in files for problem in [*wrong_includes(path), *other_openers(path)]] + [
-        *unused_edges(files), *left_by_a_merge(), *files_that_are_gone(files)]
+    tests = of_tests(files)
+    product = [path for path in files if path not in tests]
+    bad = [
+        *(problem for path in product for problem in wrong_includes(path)),
+        *(problem for path in files for problem in other_openers(path)),
+        *unused_edges(product), *left_by_a_merge(), *files_that_are_gone(files), *long_functions(files),
+    ]
     for problem in bad:
         print(problem)
     print(f"layers: {len(files)} files, {len(bad)} faults")

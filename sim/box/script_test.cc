@@ -24,8 +24,7 @@ std::string bad(std::string_view text) {
   return faults.error().what;
 }
 
-TEST(FaultScript, ReadsEveryKind) {
-  const auto faults = good(R"(
+constexpr std::string_view kEveryKind = R"(
     [[fault]]
     kind = "lost"
     device = 1
@@ -71,7 +70,10 @@ TEST(FaultScript, ReadsEveryKind) {
     [[fault]]
     kind = "missing"
     symbols = ["nvmlDeviceGetMemoryInfo_v2", "nvmlGpmSampleGet"]
-  )");
+  )";
+
+TEST(FaultScript, ReadsEveryKind) {
+  const auto faults = good(kEveryKind);
   ASSERT_EQ(faults.size(), 13u);
   EXPECT_EQ(faults[0].device, 1);
   EXPECT_EQ(faults[0].at, 2500 * kMillisecond);

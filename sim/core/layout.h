@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "contention/sharing.h"
 #include "sim/box/device_info.h"
+#include "sim/core/sharing.h"
 #include "sim/read.h"
 
 // The file `model`: what the processes of a box of virtual GPUs share.

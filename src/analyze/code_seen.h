@@ -9,7 +9,7 @@
 #include "analyze/worker_code.h"
 #include "model/thresholds.h"
 #include "stacks/families.h"
-#include "stacks/precision.h"
+#include "stacks/frame.h"
 
 namespace headroom {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "analyze/analysis.h"
-#include "stacks/profile.h"
+#include "stacks/frame.h"
 
 namespace headroom {
 

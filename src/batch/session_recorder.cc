@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/strings.h"
-#include "device/given_gpus.h"
+#include "device/nvml_reader.h"
 #include "model/events.h"
 
 namespace headroom::batch {

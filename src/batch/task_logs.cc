@@ -17,7 +17,7 @@
 #include "output/line_cutter.h"
 #include "output/line_marks.h"
 #include "output/log_facts.h"
-#include "output/step_counter.h"
+#include "output/log_pattern.h"
 
 namespace headroom::batch {
 

@@ -11,17 +11,16 @@
 
 #include "base/human.h"
 #include "base/visible.h"
-#include "cli/artefacts.h"
+#include "cli/compare.h"
 #include "cli/compare_sides.h"
 #include "cli/live_parts.h"
 #include "cli/repeat_facts.h"
 #include "cli/repeats.h"
-#include "cli/repeats_options.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compare/compare.h"
 #include "compare/parameters.h"
-#include "probe/until.h"
+#include "probe/run_order.h"
 #include "report/ab.h"
 
 namespace headroom::cli {
@@ -211,7 +210,7 @@ Result<compare::Side> AbVerb::facts_of(std::size_t repeat) {
   return facts_.emplace(repeat, std::move(side)).first->second;
 }
 
-// Of the pairs that are complete.
+// The comparison rests on complete pairs alone.
 Result<Comparison> AbVerb::compared() {
   std::array<compare::Side, 2> sides;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -249,7 +248,7 @@ std::string AbVerb::outputs_of(std::size_t side, int round) const {
   return "";
 }
 
-// What the runs of a pair left has to be the same; if it is not even between repeats of A, that says nothing of B.
+// The artefacts of a pair must be the same; where repeats of A differ among themselves, B is not to blame.
 Result<void> AbVerb::compare_outputs(Comparison& comparison) {
   if (options_.outputs.empty() || told_.pairs == 0) return {};
   for (int pair = 0; pair < told_.pairs; ++pair) {

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/arguments.h"
 
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/duration.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/declared_verb.h"
+#include "cli/environment.h"
+#include "compare/requirements.h"
+#include "import/import.h"
 
 namespace headroom::cli {
 
@@ -133,6 +143,74 @@ Result<void> nothing_left_over(const CLI::App& app) {
   return refuse(lists.empty()
                     ? ""
                     : fmt::format("several values of {0} are parted by commas: {0} A,B", lists.front()->get_name()));
+}
+
+void declare_require(CLI::App& app, std::vector<std::string>& given, const char* what) {
+  app.add_option("--require", given, what)->type_name("FIGURE<LIMIT")->allow_extra_args(false);
+}
+
+Result<std::vector<Requirement>> read_requirements(const std::vector<std::string>& given) {
+  std::vector<Requirement> requirements;
+  for (const std::string& text : given) {
+    HR_TRY(requirements.emplace_back(), compare::parse_requirement(text));
+  }
+  return requirements;
+}
+
+Result<std::vector<JudgedRequirement>> judged_of(const std::vector<Requirement>& requirements,
+                                                 const std::vector<Figure>& figures) {
+  std::vector<JudgedRequirement> answers = compare::judged(requirements, figures);
+  for (const JudgedRequirement& answer : answers)
+    if (figure_info(answer.requirement.name) == nullptr &&
+        std::none_of(figures.begin(), figures.end(),
+                     [&](const Figure& figure) { return figure.name == answer.requirement.name; }))
+      return fail(Errc::kInvalidInput, fmt::format("--require '{}': {}", answer.requirement.text, answer.why_not),
+                  fmt::format("known besides are {}", compare::known_figures()));
+  return answers;
+}
+
+namespace {
+
+// The C library takes a zone that it does not know for UTC, without a word: so its file is looked for.
+bool is_zone(const std::string& name) {
+  const bool plain = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
+                     name.find("..") == std::string::npos && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '/' || c == '_' || c == '-' || c == '+';
+                     });
+  std::error_code ignored;
+  return plain &&
+         std::filesystem::is_regular_file(environment("TZDIR").value_or("/usr/share/zoneinfo") + "/" + name, ignored);
+}
+
+// This process has another zone for as long as it lives.
+class OtherZone {
+ public:
+  explicit OtherZone(const std::string& name) : before_(environment("TZ")) { set(name); }
+  ~OtherZone() { set(before_); }
+  OtherZone(const OtherZone&) = delete;
+  OtherZone& operator=(const OtherZone&) = delete;
+
+ private:
+  static void set(const std::optional<std::string>& name) {
+    if (name)
+      ::setenv("TZ", name->c_str(), 1);
+    else
+      ::unsetenv("TZ");
+    ::tzset();
+  }
+  std::optional<std::string> before_;
+};
+
+}  // namespace
+
+Result<Nanos> offset_of_zone(const std::string& zone, Nanos shown) {
+  if (const auto known = utc_offset_of(zone)) return (*known)(shown / kSecond) * kSecond;
+  if (!is_zone(zone))
+    return fail(Errc::kInvalidInput, fmt::format("'{}' is no time zone", zone),
+                "write UTC, local, an offset such as +09:00, or a name such as Asia/Tokyo");
+  const OtherZone other(zone);
+  HR_TRY(const auto local, utc_offset_of("local"));
+  return local(shown / kSecond) * kSecond;
 }
 
 }  // namespace headroom::cli

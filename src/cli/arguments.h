@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/verb.h"
+#include "base/time.h"
+#include "cli/verbs.h"
+#include "model/figure.h"
+#include "model/requirement.h"
 
 namespace headroom::cli {
 
@@ -21,7 +24,18 @@ struct Words {
 // For options that take a time: a number and its unit.
 [[nodiscard]] CLI::Validator duration_check();
 
-// What is wrong with words that no option and no argument of the verb took; what was probably meant.
+// An error for words that no option and no argument of the verb took, with what was probably meant.
 [[nodiscard]] Result<void> nothing_left_over(const CLI::App& app);
+
+// --require of run, batch, compare and verify.
+void declare_require(CLI::App& app, std::vector<std::string>& given, const char* what);
+[[nodiscard]] Result<std::vector<Requirement>> read_requirements(const std::vector<std::string>& given);
+// The verdict on recordings that exist; kInvalidInput where a figure is neither known nor written by the job.
+[[nodiscard]] Result<std::vector<JudgedRequirement>> judged_of(const std::vector<Requirement>& requirements,
+                                                               const std::vector<Figure>& figures);
+
+// How far east of UTC a clock on the wall is that shows `shown` (nanoseconds since 1970, as if that were UTC). `zone`:
+// "UTC", "local" (this machine's), "+09:00", or a name of the zone database, "Asia/Tokyo".
+[[nodiscard]] Result<Nanos> offset_of_zone(const std::string& zone, Nanos shown);
 
 }  // namespace headroom::cli

@@ -26,17 +26,17 @@
 #include "batch/prepare.h"
 #include "batch/session_recorder.h"
 #include "batch/task_logs.h"
+#include "cli/arguments.h"
 #include "cli/batch_ask.h"
 #include "cli/batch_options.h"
 #include "cli/batch_shared.h"
 #include "cli/batch_slurm.h"
 #include "cli/batch_view.h"
 #include "cli/compare_sides.h"
+#include "cli/config.h"
 #include "cli/environment.h"
-#include "cli/families.h"
-#include "cli/finding_watch.h"
-#include "cli/job_lines.h"
-#include "cli/require.h"
+#include "cli/hooks.h"
+#include "cli/job_marks.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compare/requirements.h"
@@ -101,7 +101,7 @@ class BatchVerb {
   std::optional<Notice> notice_;
 };
 
-// What the control socket answers.
+// The answers of the control socket.
 std::string answer(batch::Batch& batch, batch::BatchLoop& loop, batch::Journal& journal, std::string_view request) {
   if (request == "ping") return "ok\n";
   if (request == "status") return report::to_json(batch.progress());
@@ -227,7 +227,7 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
   return finish(recorder, std::move(end));
 }
 
-// What tasks print tells their phases, steps and metrics.
+// The output of tasks tells their phases, steps and metrics.
 void BatchVerb::read_logs(batch::BatchOptions& options) {
   logs_ = std::make_shared<TaskLogs>(batch_.set.patterns);
   options.on_running = [logs = logs_](const TaskSpec&, const Attempt& attempt) { logs->add(attempt); };

@@ -26,7 +26,7 @@
 #include "cli/arguments.h"
 #include "cli/open_recording.h"
 #include "cli/terminal.h"
-#include "cli/verb.h"
+#include "cli/verbs.h"
 #include "report/batch.h"
 #include "report/batch_status.h"
 #include "report/batch_table.h"
@@ -360,6 +360,68 @@ Result<int> show(const Questions& asked) {
   return kExitOk;
 }
 
+void declare_common(CLI::App& sub, Questions& asked) {
+  sub.add_option("--folder", asked.folder, "the batch's folder or task file; default: the latest here")
+      ->type_name("DIR");
+  sub.add_flag("--json", asked.json, "print JSON");
+}
+
+void declare_reading(CLI::App& sub, Questions& asked) {
+  declare_common(sub, asked);
+  sub.add_flag("--trust-folder", asked.trust_folder, "read a folder that others own or may write to");
+}
+
+void declare_questions_of_running(CLI::App& app, Questions& asked) {
+  asked.status = app.add_subcommand("status", "how far the batch is");
+  asked.status->add_option("BATCH", asked.folder, "the same as --folder");
+  declare_reading(*asked.status, asked);
+  asked.cancel = app.add_subcommand("cancel", "stop tasks of a running batch, or keep them from starting");
+  asked.cancel->add_option("TASK", asked.patterns, "names, or patterns in quotes: 'lr0.1*'")->type_name("");
+  asked.cancel->add_flag("--all", asked.every, "all that have not ended");
+  declare_common(*asked.cancel, asked);
+  asked.add = app.add_subcommand("add", "put further tasks into a running batch: a task file, - or -- CMD {} ::: A B");
+  asked.add->add_option("TASKS", asked.added.words, "as for headroom batch")->type_name("");
+  asked.add->add_option("--command", asked.added.command, "command for a list of parameters")->type_name("CMD");
+  asked.add->add_flag("--shell", asked.added.shell, "--command is a shell line");
+  asked.add->add_option("--retries", asked.added.retries, "further attempts of a task that fails (lists)")
+      ->check(CLI::Range(0, 1'000'000));
+  asked.add->add_option("--timeout", asked.added.timeout, "of an attempt (lists)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  asked.add
+      ->add_option("--second-pin", asked.added.second_pin,
+                   "a command that chooses a GPU itself: refuse (default), rewrite, allow")
+      ->check(CLI::IsMember({"refuse", "rewrite", "allow"}));
+  declare_common(*asked.add, asked);
+  asked.stop = app.add_subcommand("stop", "end a running batch: what runs may finish, nothing more is started");
+  asked.stop->add_option("BATCH", asked.folder, "the same as --folder")->type_name("");
+  asked.stop->add_flag("--now", asked.now, "stop what runs as well");
+  declare_common(*asked.stop, asked);
+}
+
+void declare_questions_of_tasks(CLI::App& app, Questions& asked) {
+  asked.table = app.add_subcommand("table", "all tasks with their parameters, metrics, time and GPU memory");
+  asked.table->add_option("BATCH", asked.folder, "the same as --folder")->type_name("");
+  asked.table->add_option("--sort", asked.sort, "by a metric, a parameter, task, time or gpu_memory")
+      ->type_name("NAME");
+  asked.table->add_flag("--reverse", asked.reverse, "the largest first");
+  asked.table->add_flag("--csv", asked.csv, "as CSV, numbers in full");
+  asked.table->add_option("--recording", asked.recording, "of a batch that has ended, instead of its folder")
+      ->type_name("RECORDING");
+  asked.table->add_flag("--all", asked.every,
+                        "tasks of earlier runs as well, of which a later one changed the command");
+  declare_reading(*asked.table, asked);
+  asked.show = app.add_subcommand("show", "what is known of a task, of those that failed, or a list");
+  asked.show->add_option("TASK", asked.task, "its name");
+  asked.show->add_flag("--all", asked.every, "tasks of earlier runs as well, of which a later one changed the command");
+  asked.show->add_flag("--failed", asked.failed, "the tasks that failed");
+  asked.show->add_option("--recording", asked.recording, "of a batch that has ended, instead of its folder")
+      ->type_name("RECORDING");
+  asked.show->add_flag("--log", asked.log, "what the task's latest attempt printed, byte for byte");
+  asked.show->add_flag("--follow", asked.follow, "likewise, and go on until the task has ended");
+  declare_reading(*asked.show, asked);
+}
+
 }  // namespace
 
 Result<std::string> batch_status_json(const std::string& folder) {
@@ -376,61 +438,8 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app,
                                                             const std::vector<std::string>& after_dashes) {
   auto asked = std::make_shared<Questions>();
   asked->after_dashes = &after_dashes;
-  const auto common = [&](CLI::App* sub) {
-    sub->add_option("--folder", asked->folder, "the batch's folder or task file; default: the latest here")
-        ->type_name("DIR");
-    sub->add_flag("--json", asked->json, "print JSON");
-  };
-  const auto reads = [&](CLI::App* sub) {
-    common(sub);
-    sub->add_flag("--trust-folder", asked->trust_folder, "read a folder that others own or may write to");
-  };
-  asked->status = app.add_subcommand("status", "how far the batch is");
-  asked->status->add_option("BATCH", asked->folder, "the same as --folder");
-  reads(asked->status);
-  asked->cancel = app.add_subcommand("cancel", "stop tasks of a running batch, or keep them from starting");
-  asked->cancel->add_option("TASK", asked->patterns, "names, or patterns in quotes: 'lr0.1*'")->type_name("");
-  asked->cancel->add_flag("--all", asked->every, "all that have not ended");
-  common(asked->cancel);
-  asked->add = app.add_subcommand("add", "put further tasks into a running batch: a task file, - or -- CMD {} ::: A B");
-  asked->add->add_option("TASKS", asked->added.words, "as for headroom batch")->type_name("");
-  asked->add->add_option("--command", asked->added.command, "command for a list of parameters")->type_name("CMD");
-  asked->add->add_flag("--shell", asked->added.shell, "--command is a shell line");
-  asked->add->add_option("--retries", asked->added.retries, "further attempts of a task that fails (lists)")
-      ->check(CLI::Range(0, 1'000'000));
-  asked->add->add_option("--timeout", asked->added.timeout, "of an attempt (lists)")
-      ->type_name("DURATION")
-      ->check(duration_check());
-  asked->add
-      ->add_option("--second-pin", asked->added.second_pin,
-                   "a command that chooses a GPU itself: refuse (default), rewrite, allow")
-      ->check(CLI::IsMember({"refuse", "rewrite", "allow"}));
-  common(asked->add);
-  asked->stop = app.add_subcommand("stop", "end a running batch: what runs may finish, nothing more is started");
-  asked->stop->add_option("BATCH", asked->folder, "the same as --folder")->type_name("");
-  asked->stop->add_flag("--now", asked->now, "stop what runs as well");
-  common(asked->stop);
-  asked->table = app.add_subcommand("table", "all tasks with their parameters, metrics, time and GPU memory");
-  asked->table->add_option("BATCH", asked->folder, "the same as --folder")->type_name("");
-  asked->table->add_option("--sort", asked->sort, "by a metric, a parameter, task, time or gpu_memory")
-      ->type_name("NAME");
-  asked->table->add_flag("--reverse", asked->reverse, "the largest first");
-  asked->table->add_flag("--csv", asked->csv, "as CSV, numbers in full");
-  asked->table->add_option("--recording", asked->recording, "of a batch that has ended, instead of its folder")
-      ->type_name("RECORDING");
-  asked->table->add_flag("--all", asked->every,
-                         "tasks of earlier runs as well, of which a later one changed the command");
-  reads(asked->table);
-  asked->show = app.add_subcommand("show", "what is known of a task, of those that failed, or a list");
-  asked->show->add_option("TASK", asked->task, "its name");
-  asked->show->add_flag("--all", asked->every,
-                        "tasks of earlier runs as well, of which a later one changed the command");
-  asked->show->add_flag("--failed", asked->failed, "the tasks that failed");
-  asked->show->add_option("--recording", asked->recording, "of a batch that has ended, instead of its folder")
-      ->type_name("RECORDING");
-  asked->show->add_flag("--log", asked->log, "what the task's latest attempt printed, byte for byte");
-  asked->show->add_flag("--follow", asked->follow, "likewise, and go on until the task has ended");
-  reads(asked->show);
+  declare_questions_of_running(app, *asked);
+  declare_questions_of_tasks(app, *asked);
   return [asked]() -> std::optional<int> {
     const std::pair<const CLI::App*, Result<int> (*)(const Questions&)> answers[] = {
         {asked->status, status}, {asked->cancel, cancel}, {asked->stop, stop},

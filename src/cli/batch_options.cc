@@ -7,7 +7,6 @@
 #include "base/duration.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
-#include "cli/require.h"
 
 namespace headroom::cli {
 
@@ -17,10 +16,7 @@ constexpr const char* kInterval = "500ms";
 constexpr const char* kGrace = "10s";
 constexpr int kStacks = 10;  // per second, where that takes no more than a hundredth of a core
 
-}  // namespace
-
-void declare_batch_options(CLI::App& app, BatchCommand& o) {
-  o.live.interval = kInterval, o.live.stacks = kStacks, o.batch.grace = kGrace;
+void declare_tasks_and_places(CLI::App& app, BatchCommand& o) {
   app.add_option("TASKS", o.batch.words, "a task file (.toml, .jsonl, .csv), a list of command lines, or - for stdin")
       ->type_name("");
   app.add_option("--command", o.batch.command,
@@ -51,6 +47,9 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
       ->type_name("DURATION")
       ->check(duration_check());
   app.add_flag("--stop-misplaced", o.batch.stop_misplaced, "stop tasks that compute on another GPU than the one given");
+}
+
+void declare_logs(CLI::App& app, BatchCommand& o) {
   app.add_option("--metric", o.batch.metrics, "NAME=REGEX on each task's log; the last match counts")
       ->type_name("NAME=REGEX")
       ->allow_extra_args(false);
@@ -61,6 +60,9 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
                  "NAME=REGEX: a line of a log that matches begins the phase NAME of its task")
       ->type_name("NAME=REGEX")
       ->allow_extra_args(false);
+}
+
+void declare_workers(CLI::App& app, BatchCommand& o) {
   app.add_option("--folder", o.batch.folder, "journal and logs; default: beside the task file")->type_name("DIR");
   app.add_flag(
       "--shared", o.shared,
@@ -84,6 +86,15 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
          "--silent", [&o](const std::string& text) { o.silent = parse_duration(text).value_or(o.silent); })
       ->check(duration_check())
       ->group("");  // nobody who tests waits three minutes
+}
+
+}  // namespace
+
+void declare_batch_options(CLI::App& app, BatchCommand& o) {
+  o.live.interval = kInterval, o.live.stacks = kStacks, o.batch.grace = kGrace;
+  declare_tasks_and_places(app, o);
+  declare_logs(app, o);
+  declare_workers(app, o);
   app.add_option("--only", o.batch.only, "only these tasks, and what they come after: names, or patterns in quotes")
       ->type_name("PATTERN")
       ->allow_extra_args(false);

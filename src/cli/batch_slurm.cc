@@ -30,7 +30,7 @@
 #include "batch/slurm_jobs.h"
 #include "cli/batch_shared.h"
 #include "cli/output.h"
-#include "cli/verb.h"
+#include "cli/verbs.h"
 #include "live/signals.h"
 
 namespace headroom::cli {

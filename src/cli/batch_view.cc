@@ -16,8 +16,8 @@ namespace headroom::cli {
 
 namespace {
 constexpr Nanos kLineEvery = 30 * kSecond;
-constexpr std::size_t kNarrowestLine = 20, kUsualRows = 24;
-constexpr std::size_t kMostRows = 40;  // more of the terminal is for what happens
+constexpr std::size_t kNarrowestLine = 20, kRowsOfOldTerminals = 24;
+constexpr std::size_t kMostRepainted = 40;  // more of the terminal is for what happens
 }  // namespace
 
 BatchView::BatchView(bool quiet)
@@ -46,7 +46,7 @@ void BatchView::note(batch::MessageKind kind, const std::string& text) {
 void BatchView::paint(const BatchProgress& progress) {
   const std::size_t width =
       std::max<std::size_t>(text_options(STDERR_FILENO).width, kNarrowestLine);  // it may be resized
-  const std::size_t rows = std::min(rows_of(STDERR_FILENO).value_or(kUsualRows), kMostRows);
+  const std::size_t rows = std::min(rows_of(STDERR_FILENO).value_or(kRowsOfOldTerminals), kMostRepainted);
   const auto lines = screen::batch_picture(progress, trail_, {width - 1, rows - std::min<std::size_t>(rows, 1)},
                                            {.colour = layout_.colour, .utf8 = layout_.utf8});
   std::string text = lines_ > 0 ? fmt::format("\r\x1b[{}A", lines_) : "\r";  // the terminal shows ^C at the cursor

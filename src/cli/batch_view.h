@@ -3,15 +3,15 @@
 #include <string>
 
 #include "batch/messages.h"
-#include "cli/screen.h"
+#include "cli/terminal.h"
 #include "model/batch_progress.h"
 #include "report/layout.h"
 #include "view/batch_trail.h"
 
 namespace headroom::cli {
 
-// What people see while a batch runs, on stderr: on a terminal a few lines that are repainted, with what happens above
-// them; in a log only what happens, and a line of progress every half minute.
+// The progress of a running batch for people, on stderr: on a terminal a few lines that are repainted, with what
+// happens above them; in a log only what happens, and a line of progress every half minute.
 class BatchView {
  public:
   explicit BatchView(bool quiet);

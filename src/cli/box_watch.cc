@@ -22,7 +22,7 @@
 #include "base/strings.h"
 #include "cli/environment.h"
 #include "cli/live_parts.h"
-#include "host/job_root.h"
+#include "host/processes.h"
 #include "live/session.h"
 
 namespace headroom::cli {

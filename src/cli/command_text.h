@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/verb.h"
+#include "cli/verbs.h"
 #include "report/layout.h"
 
-// What there is to say of a verb, taken from its row and the options it declares: help, manual page and completions are
+// The description of a verb, from its row and the options it declares: help, manual page and completions are
 // written from this.
 namespace headroom::cli {
 

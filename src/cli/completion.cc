@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/completion.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/visible.h"
 #include "cli/command_text.h"
@@ -13,6 +15,22 @@
 namespace headroom::cli {
 
 namespace {
+
+// The words that a shell may offer on a command line of headroom. The shells ask for it (headroom __complete), so that
+// what verbs, options and recordings there are stands here only, and the names of files reach a shell as data.
+struct Completion {
+  struct Word {
+    std::string word, what;
+  };
+  // What the shell offers beside the words, by its own means. Of a command of the user's own it offers what it would
+  // offer there; `command_at` is the index of its first word.
+  enum class Also { kNothing, kFiles, kFolders, kCommand };
+
+  std::vector<Word> words;
+  Also also = Also::kNothing;
+  std::size_t command_at = 0;
+  bool first_of_command = false;  // the word that is completed is the command itself
+};
 
 // The last part of a command's name: "show" of "headroom batch show".
 std::string last_word(const std::string& name) { return name.substr(name.rfind(' ') + 1); }
@@ -233,12 +251,14 @@ end
 complete -c headroom -f -a '(__headroom_complete)'
 )";
 
-}  // namespace
-
+// `words` are those after "headroom"; the last one, as far as it is typed, is completed. `recordings` are names on the
+// shelf.
 Completion complete(std::span<const std::string> words, std::span<const std::string> recordings) {
   return Completer(words, recordings).complete();
 }
 
+// For the shells: a line that says what to offer beside, as "files" or "command 3 first", then a line for each word,
+// with a tab before what it is.
 std::string to_text(const Completion& completion) {
   std::string text(name_of(completion.also));
   if (completion.also == Completion::Also::kCommand) text += fmt::format(" {}", completion.command_at + 1);
@@ -247,6 +267,8 @@ std::string to_text(const Completion& completion) {
   for (const auto& [word, what] : completion.words) text += what.empty() ? word + "\n" : word + "\t" + what + "\n";
   return text;
 }
+
+}  // namespace
 
 Action declare_complete(VerbInput input) {
   return [&words = input.after_dashes] {

@@ -2,9 +2,9 @@
 #include "cli/config.h"
 
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/answers.h"
 #include "base/duration.h"
@@ -13,17 +13,20 @@
 #include "base/toml_table.h"
 #include "cli/declared_verb.h"
 #include "cli/environment.h"
-#include "cli/verb.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "stacks/families_file.h"
 
 namespace headroom::cli {
 
 namespace {
 
 // Not those that delete.
-constexpr std::array<std::string_view, 7> kVerbs{"run", "record", "batch", "why", "import", "export", "sim"};
+constexpr std::array<std::string_view, 7> kVerbsWithDefaults{"run",    "record", "batch", "why",
+                                                             "import", "export", "sim"};
 constexpr std::size_t kLargest = 1 << 20;
 
-// As TOML people write it: "no_gpu" is --no-gpu, too.
+// TOML keys may have underscores: "no_gpu" is --no-gpu, too.
 std::string option_name(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   return key;
@@ -51,7 +54,7 @@ Result<Setting> setting_of(const TomlTable& table, std::string_view verb, const 
   return setting;
 }
 
-// What the command line would refuse, with the place in the file.
+// An error for a setting that the command line would refuse, with the place in the file.
 Result<void> check_values(const TomlTable& table, const std::string& key, const Setting& setting, CLI::App& app) {
   CLI::Option* option = app.get_option_no_throw("--" + setting.option);
   try {
@@ -125,10 +128,10 @@ Result<Config> read_config() {
   HR_TRY(const std::string text, read_regular(config.path, kLargest));
   HR_TRY(const TomlTable file, TomlTable::parse(text, config.path));
   std::vector<std::string_view> known{"recordings", "width", "colour"};
-  known.insert(known.end(), kVerbs.begin(), kVerbs.end());
+  known.insert(known.end(), kVerbsWithDefaults.begin(), kVerbsWithDefaults.end());
   HR_TRYV(file.only(known));
   HR_TRYV(read_general(file, config));
-  for (const auto verb : kVerbs) HR_TRYV(read_verb(file, verb, config));
+  for (const auto verb : kVerbsWithDefaults) HR_TRYV(read_verb(file, verb, config));
   return config;
 }
 
@@ -155,6 +158,27 @@ void apply_config(std::string_view verb, CLI::App& app) {
     for (const auto& value : setting.values) option->add_result(value);
     option->run_callback();
   }
+}
+
+std::string families_path() {
+  const std::string config = config_path();
+  return config.empty() ? "" : (std::filesystem::path(config).parent_path() / "families.toml").string();
+}
+
+Result<std::vector<stacks::FamilyRule>> users_families() {
+  constexpr std::size_t kLargest = 1 << 20;
+  const std::string path = families_path();
+  std::error_code error;
+  if (path.empty() || !std::filesystem::exists(path, error)) return std::vector<stacks::FamilyRule>();
+  HR_TRY(const std::string text, read_regular(path, kLargest));
+  return stacks::families_from_toml(text, path);
+}
+
+std::vector<stacks::FamilyRule> users_families_if_good() {
+  auto rules = users_families();
+  if (rules) return std::move(*rules);
+  report_error(within("the families of stacks are those that are built in", rules.error()));
+  return {};
 }
 
 }  // namespace headroom::cli

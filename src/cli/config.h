@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/cli11.h"
+#include "stacks/families.h"
 
 // Defaults of a person, from $XDG_CONFIG_HOME/headroom/config.toml (docs/config.md). The command line wins.
 namespace headroom::cli {
@@ -34,5 +35,12 @@ struct Config {
 
 // Gives the options of a verb that were not on its command line their defaults.
 void apply_config(std::string_view verb, CLI::App& app);
+
+// Where they would be; "" where there is no folder for it.
+[[nodiscard]] std::string families_path();
+// The rules of $XDG_CONFIG_HOME/headroom/families.toml (docs/stacks.md); none where there is no such file.
+[[nodiscard]] Result<std::vector<stacks::FamilyRule>> users_families();
+// Likewise, for a report that must come: of a file that cannot be used, why is said, and nothing of it is used.
+[[nodiscard]] std::vector<stacks::FamilyRule> users_families_if_good();
 
 }  // namespace headroom::cli

@@ -9,7 +9,7 @@
 #include "base/filesystem.h"
 #include "base/regular_file.h"
 #include "cli/environment.h"
-#include "cli/private_file.h"
+#include "cli/output.h"
 
 namespace headroom::cli {
 

@@ -11,7 +11,6 @@
 #include "base/filesystem.h"
 #include "cli/config.h"
 #include "cli/environment.h"
-#include "cli/families.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "device/nvml_reader.h"

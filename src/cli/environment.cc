@@ -14,7 +14,7 @@
 #include "base/visible.h"
 #include "cli/config.h"
 #include "device/nvml_api.h"
-#include "host/job_root.h"
+#include "host/processes.h"
 #include "host/tree_reader.h"
 #include "model/slurm.h"
 

@@ -6,11 +6,10 @@
 #include <memory>
 #include <optional>
 
+#include "cli/config.h"
 #include "cli/counted_times.h"
-#include "cli/families.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
 #include "export/chrome.h"

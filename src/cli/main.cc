@@ -15,8 +15,8 @@
 #include "cli/command_text.h"
 #include "cli/config.h"
 #include "cli/declared_verb.h"
-#include "cli/finding_watch.h"
-#include "cli/job_lines.h"
+#include "cli/hooks.h"
+#include "cli/job_marks.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 

@@ -63,7 +63,7 @@ Result<std::string> named(const Shelf& shelf, const std::string& what) {
               fmt::format("which: {}{}", join(found, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
-// What to do where no recording or log lies.
+// The hint where no recording or log lies.
 std::string other_way(const std::string& what) {
   std::error_code ignored;
   const bool folder_there = std::filesystem::is_directory(what, ignored);
@@ -149,6 +149,66 @@ namespace {
 
 constexpr const char* kForeignLogs = "Foreign logs";
 
+void declare_form(CLI::App& app, const std::shared_ptr<ImportOptions>& options) {
+  app.add_option_function<std::string>(
+         "--format",
+         [options](const std::string& name) {
+           options->format = log_format_of(name);
+           if (!options->format)
+             throw CLI::ValidationError("--format", "'" + name + "' is none of:\n" + formats_text());
+         },
+         "one of the formats that headroom import --help lists, instead of looking at the content")
+      ->type_name("FORMAT")
+      ->group(kForeignLogs);
+  app.add_option(
+         "--columns", options->columns,
+         "names of a log's columns, in order, instead of its header; or name=metric,… for names of its own; - skips")
+      ->type_name("NAMES")
+      ->group(kForeignLogs);
+  app.add_option_function<std::string>(
+         "--date-order",
+         [options](const std::string& order) {
+           options->date_order = order == "day-first" ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
+         },
+         "of dates such as 02-11-2025, where no row tells: day-first or month-first")
+      ->type_name("ORDER")
+      ->check(CLI::IsMember({"day-first", "month-first"}))
+      ->group(kForeignLogs);
+}
+
+void declare_times(CLI::App& app, const std::shared_ptr<ImportOptions>& options) {
+  app.add_option_function<std::string>(
+         "--log-interval",
+         [options](const std::string& text) {
+           options->interval = parse_duration(text).value_or(0);
+           if (options->interval == 0) throw CLI::ValidationError("--log-interval", "rows have some time between them");
+         },
+         "time between the rows of a GPU: for logs without times, and to tell rows that are missing")
+      ->type_name("DURATION")
+      ->check(duration_check())
+      ->group(kForeignLogs);
+  app.add_option_function<std::string>(
+         "--start-date",
+         [options](const std::string& text) {
+           const auto date = start_date_of(text);
+           if (!date) throw CLI::ValidationError("--start-date", date.error().what + ": " + date.error().hint);
+           options->start_date = *date;
+         },
+         "date of the first row of a log whose times have none, such as 2025-11-05")
+      ->type_name("DATE")
+      ->group(kForeignLogs);
+  app.add_option_function<std::string>(
+         "--utc-offset",
+         [options](const std::string& text) {
+           const auto offset = utc_offset_of(text);
+           if (!offset) throw CLI::ValidationError("--utc-offset", offset.error().what + ": " + offset.error().hint);
+           options->utc_offset = *offset;
+         },
+         "zone of a log's times where they have none: utc (default), local, or +05:30")
+      ->type_name("ZONE")
+      ->group(kForeignLogs);
+}
+
 }  // namespace
 
 std::string import_options_given(const CLI::App& app) {
@@ -161,77 +221,24 @@ std::string import_options_given(const CLI::App& app) {
 
 std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
   auto options = std::make_shared<ImportOptions>();
-  const auto group = kForeignLogs;
-  app.add_option_function<std::string>(
-         "--format",
-         [options](const std::string& name) {
-           options->format = log_format_of(name);
-           if (!options->format)
-             throw CLI::ValidationError("--format", "'" + name + "' is none of:\n" + formats_text());
-         },
-         "one of the formats that headroom import --help lists, instead of looking at the content")
-      ->type_name("FORMAT")
-      ->group(group);
-  app.add_option(
-         "--columns", options->columns,
-         "names of a log's columns, in order, instead of its header; or name=metric,… for names of its own; - skips")
-      ->type_name("NAMES")
-      ->group(group);
-  app.add_option_function<std::string>(
-         "--date-order",
-         [options](const std::string& order) {
-           options->date_order = order == "day-first" ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
-         },
-         "of dates such as 02-11-2025, where no row tells: day-first or month-first")
-      ->type_name("ORDER")
-      ->check(CLI::IsMember({"day-first", "month-first"}))
-      ->group(group);
-  app.add_option_function<std::string>(
-         "--log-interval",
-         [options](const std::string& text) {
-           options->interval = parse_duration(text).value_or(0);
-           if (options->interval == 0) throw CLI::ValidationError("--log-interval", "rows have some time between them");
-         },
-         "time between the rows of a GPU: for logs without times, and to tell rows that are missing")
-      ->type_name("DURATION")
-      ->check(duration_check())
-      ->group(group);
-  app.add_option_function<std::string>(
-         "--start-date",
-         [options](const std::string& text) {
-           const auto date = start_date_of(text);
-           if (!date) throw CLI::ValidationError("--start-date", date.error().what + ": " + date.error().hint);
-           options->start_date = *date;
-         },
-         "date of the first row of a log whose times have none, such as 2025-11-05")
-      ->type_name("DATE")
-      ->group(group);
-  app.add_option_function<std::string>(
-         "--utc-offset",
-         [options](const std::string& text) {
-           const auto offset = utc_offset_of(text);
-           if (!offset) throw CLI::ValidationError("--utc-offset", offset.error().what + ": " + offset.error().hint);
-           options->utc_offset = *offset;
-         },
-         "zone of a log's times where they have none: utc (default), local, or +05:30")
-      ->type_name("ZONE")
-      ->group(group);
+  declare_form(app, options);
+  declare_times(app, options);
   app.add_option_function<double>(
          "--power-limit", [options](const double& watts) { options->power_limit_watts = watts; },
          "enforced power limit in watts, where the log does not say")
       ->type_name("WATTS")
       ->check(CLI::PositiveNumber)
-      ->group(group);
+      ->group(kForeignLogs);
   app.add_option_function<double>(
          "--memory-total",
          [options](const double& mib) { options->memory_total_bytes = static_cast<std::int64_t>(mib * 1048576); },
          "memory of the GPU in MiB, where the log does not say")
       ->type_name("MIB")
       ->check(CLI::PositiveNumber)
-      ->group(group);
+      ->group(kForeignLogs);
   app.add_option("--device-name", options->device_name, "name of the GPU, where the log does not say")
       ->type_name("NAME")
-      ->group(group);
+      ->group(kForeignLogs);
   return options;
 }
 

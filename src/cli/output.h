@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <fmt/format.h>
-
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/fd.h"
 #include "base/output_file.h"
 #include "base/result.h"
+#include "cli/cli11.h"
 #include "export/output.h"
 
-// What goes to people and programs on standard output and standard error.
+// Where the answers of verbs go: standard output, standard error, and files that people name.
 namespace headroom::cli {
 
 // Before anything is opened: no file of ours may take the number of an output that the caller closed.
@@ -39,5 +40,51 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 
 // "headroom: what", and a second line for the next step, on standard error; safe from any thread.
 void say(std::string_view what, std::string_view next = "");
+
+// Small files of the user's own in the folder of state.
+
+// The file, made where it is not there, locked until it is dropped: others hold it for milliseconds. kBusy: they do
+// not.
+[[nodiscard]] Result<Fd> locked_file(const std::string& path);
+
+// Readable by the user alone, and there whole or as it was.
+[[nodiscard]] Result<void> replace_private_file(const std::string& path, std::string_view text);
+
+// --force. Without it a verb replaces its own earlier answers only, where people name a file.
+void declare_force(CLI::App& app, bool& force);
+
+// Permits to replace answers in JSON, of any version of `schema`, such as "headroom.plan".
+[[nodiscard]] MayReplace own_json(std::string_view verb, std::string_view schema, bool force);
+// Permits to replace documents of a verb, "html" or "md"; its JSON, "json".
+[[nodiscard]] MayReplace own_document(std::string_view verb, std::string_view format, bool force);
+
+// The file that a verb's answer goes to as a document (report/document.h and its like).
+
+// The options of a document.
+struct DocumentOptions {
+  std::string path;    // "": none, or the verb's own choice; "-": standard output
+  std::string format;  // "": by the name's end
+  bool force = false;
+};
+
+struct DocumentFile {
+  std::string path;    // "-": standard output
+  std::string format;  // "html", "md"; of a study "json"
+  MayReplace may = {};
+};
+
+// Its form, and whether `verb` can write it there: before the work begins.
+[[nodiscard]] Result<DocumentFile> document_file(std::string_view verb, const DocumentOptions& options);
+[[nodiscard]] Result<void> write_document(const DocumentFile& file, const std::string& text);  // says where it lies
+
+// In the file's form.
+template <class Document>
+[[nodiscard]] Result<void> write_document(const DocumentFile& file, const Document& document) {
+  return write_document(file, file.format == "html" ? to_html(document) : to_markdown(document));
+}
+
+// --output and --force of verbs that say their answer as text, too.
+void declare_document(CLI::App& app, DocumentOptions& options,
+                      const std::string& what = "write it as a document, too: a file that ends with .html or .md");
 
 }  // namespace headroom::cli

@@ -13,7 +13,6 @@
 #include "base/regular_file.h"
 #include "cli/environment.h"
 #include "cli/output.h"
-#include "cli/private_file.h"
 #include "cli/terminal.h"
 #include "report/verify.h"
 
@@ -22,14 +21,14 @@ namespace headroom::cli {
 namespace {
 
 constexpr std::ptrdiff_t kMostOutcomes = 2000;
-constexpr std::size_t kLargestFile = std::size_t{4} << 20;
+constexpr std::size_t kLargestHistory = std::size_t{4} << 20;
 
 // The newest of it, where it is too large.
 Result<std::string> text_there(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::string();
   if (const auto regular = open_regular(path); !regular) return tl::unexpected(regular.error());
-  std::string text = read_regular_tail(path, kLargestFile);
-  if (text.size() == kLargestFile) text.erase(0, text.find('\n') + 1);
+  std::string text = read_regular_tail(path, kLargestHistory);
+  if (text.size() == kLargestHistory) text.erase(0, text.find('\n') + 1);
   return text;
 }
 

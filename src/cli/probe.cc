@@ -16,11 +16,9 @@
 #include "cli/live_parts.h"
 #include "cli/repeat_facts.h"
 #include "cli/repeats.h"
-#include "cli/repeats_options.h"
 #include "cli/stop_rule.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "probe/batch_line.h"
 #include "probe/values.h"
 #include "report/probe.h"
 
@@ -289,7 +287,7 @@ Result<bool> ProbeVerb::run_one(std::size_t repeat) {
   return repeats_->signal() == 0;
 }
 
-// What the recording of a run says, into the report.
+// Puts the facts of a run's recording into the report.
 Result<void> ProbeVerb::take(std::size_t repeat) {
   HR_TRY(CountedPart part,
          counted_part(repeats_->recording_of(repeat), options_.whole ? Counting::kWholeRun : Counting::kSteps,

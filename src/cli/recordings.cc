@@ -48,16 +48,16 @@ std::string what_of(const RecordingSummary& summary) {
   return summary.meta.command.empty() ? visible("(" + summary.meta.origin + ")") : typed_line(summary.meta.command);
 }
 
-struct Cell {
+struct ListedCell {
   std::string text;
   std::size_t width = 0;  // of its column; 0: the last one
   bool right = false;
   std::string (*dressed)(std::string_view, const report::TextOptions&) = nullptr;
 };
 
-Cell state_of(const ShelfEntry& entry) {
+ListedCell state_of(const ShelfEntry& entry) {
   constexpr std::size_t kWidest = 11;
-  Cell cell{.text = std::string(entry.summary ? name(entry.summary->state) : "unreadable"), .width = kWidest};
+  ListedCell cell{.text = std::string(entry.summary ? name(entry.summary->state) : "unreadable"), .width = kWidest};
   if (!entry.summary)
     cell.dressed = report::alarm;
   else if (entry.summary->state == FileState::kRecording)
@@ -71,11 +71,11 @@ Cell state_of(const ShelfEntry& entry) {
 
 // What is typed comes first. On a terminal what has no room goes on in the next line, and only the command is cut; in a
 // pipe a recording is a line.
-std::string row_of(const std::vector<Cell>& cells, bool terminal, const report::TextOptions& layout) {
+std::string row_of(const std::vector<ListedCell>& cells, bool terminal, const report::TextOptions& layout) {
   constexpr std::size_t kIndent = 4, kLeastOfCommand = 20;
   std::string text;
   std::size_t used = 0;
-  for (const Cell& cell : cells) {
+  for (const ListedCell& cell : cells) {
     const std::size_t width = cell.width > 0 ? cell.width : std::min(kLeastOfCommand, report::display_width(cell.text));
     if (terminal && used > 0 && used + 2 + width > layout.width) {
       text += "\n" + std::string(kIndent, ' ');
@@ -99,7 +99,7 @@ void print_table(const std::vector<ShelfEntry>& entries, bool terminal) {
   const report::TextOptions layout = text_options(STDOUT_FILENO);
   std::size_t longest = 4;
   for (const auto& entry : entries) longest = std::max(longest, report::display_width(visible(entry.name)));
-  const auto row = [&](std::vector<Cell> cells) { put(row_of(cells, terminal, layout)); };
+  const auto row = [&](std::vector<ListedCell> cells) { put(row_of(cells, terminal, layout)); };
   row({{"NAME", longest, false, report::bold},
        {"DURATION", 8, true, report::bold},
        {"GPUS", 4, true, report::bold},

@@ -5,7 +5,7 @@
 
 #include "analyze/work.h"
 #include "cli/compare_sides.h"
-#include "cli/families.h"
+#include "cli/config.h"
 #include "diagnose/explain.h"
 #include "record/reader.h"
 

@@ -9,16 +9,20 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
+#include "base/time.h"
 #include "batch/batch.h"
 #include "batch/event_loop.h"
 #include "batch/executor/guardian.h"
 #include "batch/prepare.h"
 #include "batch/request.h"
-#include "cli/screen.h"
+#include "cli/cli11.h"
+#include "cli/terminal.h"
 #include "live/loop.h"
 #include "live/signals.h"
+#include "probe/run_order.h"
 
-// What `ab` and `probe` share: commands that run one at a time on the same GPUs, each recorded by a `headroom run` of
+// The runs of `ab` and `probe`: commands that run one at a time on the same GPUs, each recorded by a `headroom run` of
 // its own, as tasks of a batch: with its journal, logs, guardian and resume.
 namespace headroom::cli {
 
@@ -98,5 +102,28 @@ class Repeats {
   Nanos began_ = 0;               // the run under way, CLOCK_BOOTTIME
   bool shown_ = false;
 };
+
+// The options that `ab` and `probe` share.
+
+struct RepeatsOptions {
+  std::string gpus, folder, timeout, grace = "10s", interval = "200ms", order = "alternate";
+  std::uint64_t seed = 1;
+  std::vector<std::string> phases, metrics, steps;
+  bool fresh = false, trust_folder = false, quiet = false, json = false;
+
+  [[nodiscard]] probe::RunOrder run_order() const {
+    return order == "random" ? probe::RunOrder::kRandom : probe::RunOrder::kAlternate;
+  }
+};
+void declare_repeats_options(CLI::App& app, RepeatsOptions& options);
+
+// The options as they were given, for the command that goes on: without those of one invocation only.
+[[nodiscard]] std::vector<std::string> words_of(const RepeatsOptions& options);
+// Everything of a request but its repeats, outputs and resume. `folder`: where none was given.
+[[nodiscard]] Result<RepeatsRequest> request_of(const RepeatsOptions& options, const std::string& verb,
+                                                const std::string& folder);
+
+// "5%" or "0.05" as 0.05.
+[[nodiscard]] Result<double> parse_share(const std::string& option, const std::string& text);
 
 }  // namespace headroom::cli

@@ -1,26 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/report.h"
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <memory>
 
+#include "analyze/stack_profile.h"
 #include "base/duration.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
-#include "cli/artefacts.h"
 #include "cli/compare.h"
-#include "cli/compare_studies.h"
-#include "cli/document_file.h"
-#include "cli/families.h"
+#include "cli/config.h"
 #include "cli/open_recording.h"
-#include "cli/own_files.h"
-#include "cli/report_document.h"
+#include "cli/output.h"
+#include "cli/predictions.h"
 #include "cli/study.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
+#include "export/stacks.h"
+#include "plan/plan.h"
+#include "view/view.h"
 
 namespace headroom::cli {
+
+namespace {
+
+// Frames that are too narrow are left out until it is small enough to send around.
+Result<std::string> flame_graph(const std::vector<stacks::WeightedStack>& profile) {
+  constexpr std::size_t kLargest = 80'000;
+  std::string svg;
+  for (double narrowest = 1; narrowest < 1200; narrowest *= 2) {
+    svg.clear();
+    HR_TRYV(write_flame_graph(profile, {.embedded = true, .narrowest = narrowest},
+                              [&](std::string_view block) -> Result<void> {
+                                svg += block;
+                                return {};
+                              }));
+    if (svg.size() <= kLargest) break;
+  }
+  return svg;
+}
+
+}  // namespace
+
+Result<void> with_document(const Recording& recording, const ExplainOptions& explaining, const std::string& name,
+                           const std::string& stretch,
+                           const std::function<Result<void>(const report::Document&)>& write) {
+  std::vector<stacks::WeightedStack> profile;
+  const Explanation explanation = explain(recording, explaining, [&](const Analysis& analysis) {
+    if (!recording.all(SourceKind::kPythonThread).empty()) profile = stack_profile(recording, analysis);
+  });
+  std::erase_if(profile, [](const stacks::WeightedStack& stack) { return stack.idle <= 0; });
+  PlanRequest request;
+  HR_TRY(const compare::Outcomes past, past_predictions());
+  request.history = compare::cause_histories(past.list);
+  request.loader = loader_of(recording);
+  const Plan plan = headroom::plan(explanation, request);
+  const view::View view = view::view_of(recording, explanation);
+  report::Document document{explanation, view, plan, name, "", {}, stretch};
+  if (!profile.empty()) {
+    constexpr std::size_t kFunctions = 30;
+    HR_TRY(document.flame_graph, flame_graph(profile));
+    document.functions = innermost_functions(profile, {}, kFunctions);
+  }
+  return write(document);
+}
 
 namespace {
 
@@ -79,7 +124,7 @@ Result<void> write_recording(const Options& options, const OpenedRecording& open
                        [&](const report::Document& document) { return write_document(file, document); });
 }
 
-// What is no recording may be the storage of a study: `headroom study` with its defaults then answers.
+// A file that is no recording may be the storage of a study: `headroom study` with its defaults then answers.
 Result<bool> write_if_study(const Options& options, DocumentFile file) {
   StudyVerb verb;
   verb.storage = options.recording;
@@ -100,7 +145,7 @@ Result<bool> write_if_study(const Options& options, DocumentFile file) {
   return true;
 }
 
-// Of two: the document of `headroom compare`.
+// For two recordings: the document of `headroom compare`.
 Result<void> write_comparison(const Options& options, const ImportOptions& import) {
   for (const auto& [name, value] : {std::pair("--from", options.from), std::pair("--to", options.to),
                                     std::pair("--job-duration", options.job_duration)})

@@ -14,19 +14,16 @@
 #include "base/secrets.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "cli/arguments.h"
+#include "cli/config.h"
 #include "cli/environment.h"
-#include "cli/families.h"
-#include "cli/finding_watch.h"
 #include "cli/hooks.h"
-#include "cli/job_lines.h"
+#include "cli/job_files.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
-#include "cli/own_files.h"
-#include "cli/require.h"
+#include "cli/output.h"
 #include "cli/slurm_run.h"
-#include "cli/source_text.h"
 #include "cli/stop_rule.h"
-#include "cli/study_offer.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compare/requirements.h"
@@ -59,7 +56,7 @@ MayReplace may_replace(const RunOptions& options) { return own_json("run", "head
 
 // What a terminal or a pipe takes in a moment; where nobody reads, the pump goes on after us.
 constexpr Nanos kOutputPatience = 3 * kSecond;
-// What the job started and what has not ended this long after it runs on.
+// Processes of the job that have not ended this long after it run on.
 constexpr Nanos kLeftOverPatience = 300 * kMillisecond;
 // Between SIGTERM and SIGKILL, where --stop-steps or --stop-time-ns ends the job.
 constexpr Nanos kStopPatience = 10 * kSecond;

@@ -17,8 +17,8 @@
 #include "batch/folder_lock.h"
 #include "batch/journal.h"
 #include "cli/environment.h"
+#include "cli/growing_recording.h"
 #include "cli/open_recording.h"
-#include "cli/viewed_metrics.h"
 #include "model/entities.h"
 #include "record/reader.h"
 #include "storage/find_storage.h"
@@ -31,15 +31,13 @@ namespace fs = std::filesystem;
 
 std::string key_of(char kind, const std::string& path) { return fmt::format("{}{:016x}", kind, fnv1a(path)); }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 std::string absolute(const std::string& path) {
   std::error_code error;
   const auto whole = fs::absolute(path, error);
   return error ? path : whole.lexically_normal().string();
 }
 
-// Of a log, a trace or a text form, which have no summary to read.
+// Logs, traces and text forms have no summary to read.
 Result<RecordingSummary> summary_of_import(const std::string& path, std::int64_t bytes) {
   HR_TRY(const OpenedRecording opened, open_recording(path, {}, {.leave_out = metrics_not_viewed()}));
   RecordingSummary summary;
@@ -113,7 +111,7 @@ Result<void> Catalog::name(const std::string& what) {
   return {};
 }
 
-// What was named first, then those of the shelf, the newest first.
+// Recordings named on the command line come first, then those of the shelf, the newest first.
 std::vector<std::string> Catalog::paths() const {
   std::vector<std::string> paths = named_;
   if (const auto shelf = users_shelf())

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/file_trace.h"
+#include "cli/growing_recording.h"
 #include "report/overview_json.h"
 
 namespace headroom::cli {
 
-// What `headroom serve` can show: the recordings of their folder, the batches that these are of, and what was named on
-// the command line. Of what stays as it is, only its size and time are looked at.
+// Everything that `headroom serve` can show: the recordings of their folder, the batches that these are of, and what
+// was named on the command line. Of what stays as it is, only its size and time are looked at.
 class Catalog {
  public:
   struct Recording {

@@ -22,8 +22,6 @@ namespace {
 using What = serve::Route::What;
 using serve::Response;
 
-constexpr Nanos kEvery = 1 * kSecond;
-constexpr Nanos kCostParts = 50;  // looking takes at most one part in so many of a core
 constexpr std::size_t kMostAsked = 64;
 
 bool is_metrics(What what) { return what == What::kMetrics || what == What::kDcgmMetrics; }
@@ -95,7 +93,7 @@ void Dashboard::look() {
       [this, events, cost] {
         looking_ = false;
         if (!events->empty()) connections_->send(*events);
-        if (connections_->streams() > 0) watch(std::max(kEvery, kCostParts * *cost));
+        if (connections_->streams() > 0) watch(std::max(kLookEvery, kLookCostParts * *cost));
       });
 }
 
@@ -161,7 +159,7 @@ Response Dashboard::answer(const serve::Route& route, const serve::Request& requ
 Result<std::string> Dashboard::path_of(const std::string& key) {
   const Catalog::Recording* recording = catalog_.recording(key);
   if (recording == nullptr) {
-    refresh(kEvery);
+    refresh(kLookEvery);
     recording = catalog_.recording(key);
   }
   const auto vanished = [](const std::string& path) {
@@ -210,7 +208,7 @@ Result<Response> Dashboard::metrics(const serve::Route& route, const serve::Requ
   const bool open_metrics = !dcgm && serve::takes_openmetrics(request.accept);
   Response response{.type = open_metrics ? exposition::kOpenMetricsType : exposition::kPrometheusType};
   constexpr Nanos kOldest = 5 * kSecond, kScrapeParts = 2500;  // as of the recording itself
-  refresh(std::clamp(kScrapeParts * look_cost_, kEvery, kOldest));
+  refresh(std::clamp(kScrapeParts * look_cost_, kLookEvery, kOldest));
   std::string path;
   if (const auto key = request.parameter("recording")) {
     HR_TRY(path, path_of(*key));
@@ -230,12 +228,12 @@ Result<Response> Dashboard::metrics(const serve::Route& route, const serve::Requ
 Result<Response> Dashboard::answer_of(const serve::Route& route, const serve::Request& request) {
   if (is_metrics(route.what)) return metrics(route, request);
   if (route.what == What::kOverview) {
-    refresh(kEvery);
+    refresh(kLookEvery);
     return Response{.body = report::overview_json(catalog_.overview())};
   }
   if (route.what == What::kBatch) {
     const std::string* folder = catalog_.batch_folder(route.key);
-    if (folder == nullptr) refresh(kEvery), folder = catalog_.batch_folder(route.key);
+    if (folder == nullptr) refresh(kLookEvery), folder = catalog_.batch_folder(route.key);
     if (folder == nullptr) return fail(Errc::kNotFound, "there is no such batch", "/api/overview lists them");
     HR_TRY(std::string status, batch_status_json(*folder));
     return Response{.body = std::move(status)};

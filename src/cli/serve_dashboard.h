@@ -8,7 +8,7 @@
 #include "cli/serve_library.h"
 #include "live/loop.h"
 #include "serve/connections.h"
-#include "serve/enter.h"
+#include "serve/guard.h"
 #include "serve/worker.h"
 
 namespace headroom::cli {
@@ -29,7 +29,7 @@ class Dashboard {
   void look();
   void nobody_is_there();
 
-  // Of the worker.
+  // These run on the worker's thread.
   [[nodiscard]] serve::Response answer(const serve::Route& route, const serve::Request& request);
   [[nodiscard]] Result<serve::Response> answer_of(const serve::Route& route, const serve::Request& request);
   [[nodiscard]] Result<std::string> path_of(const std::string& key);

@@ -11,12 +11,11 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/compare.h"
+#include "cli/config.h"
 #include "cli/environment.h"
-#include "cli/families.h"
-#include "cli/finding_looks.h"
+#include "cli/growing_recording.h"
 #include "cli/predictions.h"
-#include "cli/report_document.h"
-#include "cli/viewed_metrics.h"
+#include "cli/report.h"
 #include "diagnose/explain.h"
 #include "export/chrome.h"
 #include "exposition/families.h"
@@ -35,9 +34,6 @@ namespace {
 constexpr std::size_t kMostKept = 2, kMostTexts = 16, kMostScrapes = 16;
 constexpr std::size_t kLargestText = 8 << 20;  // that is remembered
 constexpr std::size_t kLargestTrace = std::size_t{512} << 20;
-constexpr std::size_t kMostProcesses = 200;
-constexpr Nanos kReadEvery = 1 * kSecond;
-constexpr Nanos kReadCostParts = 50;
 
 // Nothing is wrong with the question.
 Error unreadable(Error error) {
@@ -45,7 +41,7 @@ Error unreadable(Error error) {
   return error;
 }
 
-// As `headroom why` takes it: those of the shelf have short names.
+// The recording's name as `headroom why` takes it: those of the shelf have short names.
 std::string name_for_commands(const std::string& path) {
   const auto shelf = users_shelf();
   const bool shelved = shelf && path.starts_with(shelf->directory() + "/");
@@ -69,7 +65,7 @@ Result<Library> Library::create(const report::LiveRule& rule) {
 bool Library::due(const std::string& path) const {
   const auto found = costs_.find(path);
   return found == costs_.end() ||
-         boottime_now() - found->second.at >= std::max(kReadEvery, kReadCostParts * found->second.cpu);
+         boottime_now() - found->second.at >= std::max(kLookEvery, kLookCostParts * found->second.cpu);
 }
 
 bool Library::due_for_scrape(const std::string& path) const {
@@ -79,7 +75,7 @@ bool Library::due_for_scrape(const std::string& path) const {
   return due(path) && boottime_now() - found->second.at >= std::min(kOldest, kScrapeParts * found->second.cpu);
 }
 
-// What grows and was silent for long may have lost its writer.
+// A growing recording that was silent for long may have lost its writer.
 bool Library::is_fresh(const std::string& path, const Kept& kept) const {
   if (kept.trace == trace_of(path)) return !kept.grows() || boottime_now() - kept.read_at < kSilent;
   return kept.grows() && !due(path);
@@ -116,7 +112,7 @@ Result<void> Library::read(const std::string& path, Kept& kept) {
   return {};
 }
 
-// What was found before counts, whoever asked for it.
+// Findings made for an earlier question count, too.
 void Library::look_for_findings(const Kept& kept) {
   const std::string& id = kept.recording().meta.id;
   if (!kept.grows()) {
@@ -192,7 +188,7 @@ Result<WindowPart> window_part(const RecordingMeta& meta, const std::optional<Na
   return part;
 }
 
-// As `headroom report` takes it.
+// The window as options of `headroom report`.
 std::string stretch_of(const WindowPart& part) {
   return part.whole ? "" : fmt::format(" --from {}s --to {}s", decimal(part.begin, 9), decimal(part.end, 9));
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/counted_times.h"
-#include "cli/file_trace.h"
+#include "cli/growing_recording.h"
 #include "cli/open_recording.h"
 #include "diagnose/explain.h"
 #include "record/growing.h"

@@ -9,10 +9,9 @@
 
 #include "analyze/stack_profile.h"
 #include "base/visible.h"
-#include "cli/families.h"
+#include "cli/config.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/own_files.h"
 #include "cli/verbs.h"
 #include "export/stacks.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/document_file.h"
 #include "cli/open_recording.h"
+#include "cli/output.h"
 #include "report/layout.h"
 #include "storage/storage.h"
 #include "tune/study_options.h"
@@ -31,9 +31,9 @@ struct StudyVerb {
 
 // Nothing is told of it.
 [[nodiscard]] StudyVerb about(const std::string& storage);
-// What follows from the storage's name.
+// Fills in everything that follows from the storage's name.
 void settle(StudyVerb& verb);
-// What is told about one study, with what depends on its own time.
+// The options for one study, with those that depend on its own time.
 [[nodiscard]] Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study);
 // How commands name it: "optuna.db --study sweep".
 [[nodiscard]] std::string study_argument(const StudyVerb& verb, const std::string& name, bool only);
@@ -49,7 +49,7 @@ void settle(StudyVerb& verb);
 [[nodiscard]] Result<void> write_study(const StudyVerb& verb, const std::vector<Study>& studies,
                                        const std::vector<StudyReport>& reports, const DocumentFile& file);
 
-// What `headroom study STORAGE --json` prints, with nothing told of it.
+// The output of `headroom study STORAGE --json` without further options.
 [[nodiscard]] Result<std::string> studies_json(const std::string& storage);
 
 // The page that `headroom study STORAGE -o x.html` writes: of the study of that name, or of the only one.

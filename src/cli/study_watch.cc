@@ -8,11 +8,10 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "cli/arguments.h"
 #include "cli/output.h"
-#include "cli/screen.h"
 #include "cli/study.h"
 #include "cli/terminal.h"
-#include "cli/time_zone.h"
 #include "cli/verbs.h"
 #include "live/loop.h"
 #include "live/signals.h"
@@ -25,9 +24,9 @@ namespace {
 
 constexpr Nanos kQuiet = 300 * kSecond;  // without a living trial, it is over
 
-class Watch {
+class StudyWatch {
  public:
-  Watch(const StudyVerb& verb, Loop& loop, Signals& signals)
+  StudyWatch(const StudyVerb& verb, Loop& loop, Signals& signals)
       : verb_(verb), loop_(loop), signals_(signals), screen_(STDOUT_FILENO) {}
   int run();
 
@@ -50,7 +49,7 @@ class Watch {
   std::size_t lines_ = 0;  // of the picture on the terminal
 };
 
-Result<StudyReport> Watch::look() const {
+Result<StudyReport> StudyWatch::look() const {
   HR_TRY(const StorageContent content, read_storage({.name = verb_.storage, .study = verb_.study}));
   if (content.studies.empty())
     return fail(Errc::kNotFound, fmt::format("{}: there is no study yet", verb_.told.storage), "start it first");
@@ -65,12 +64,12 @@ Result<StudyReport> Watch::look() const {
   return tune::study_facts(content.studies.front(), told);
 }
 
-void Watch::clear() {
+void StudyWatch::clear() {
   if (lines_ > 0) screen_.put(fmt::format("\r\x1b[{}A\x1b[J", lines_));
   lines_ = 0;
 }
 
-void Watch::show(const StudyReport& now, const std::vector<std::string>& changes) {
+void StudyWatch::show(const StudyReport& now, const std::vector<std::string>& changes) {
   const std::string time = clock_time(realtime_now());
   if (!terminal_) {
     if (!changes.empty())
@@ -97,11 +96,11 @@ std::optional<Nanos> last_end(const StudyReport& now) {
   return end <= realtime_now() ? std::optional(end) : std::nullopt;
 }
 
-bool Watch::is_over(const StudyReport& now) const {
+bool StudyWatch::is_over(const StudyReport& now) const {
   return !now.live && realtime_now() - std::max(last_life_, last_end(now).value_or(0)) > kQuiet;
 }
 
-void Watch::look_again() {
+void StudyWatch::look_again() {
   auto now = look();
   if (!now) {
     clear();
@@ -117,7 +116,7 @@ void Watch::look_again() {
   loop_.after(verb_.watch_every, [this] { look_again(); });
 }
 
-int Watch::run() {
+int StudyWatch::run() {
   if (const auto watching = loop_.watch(signals_.fd(),
                                         [this] {
                                           if (!signals_.drain().empty()) loop_.stop();
@@ -145,7 +144,7 @@ int watch_study(const StudyVerb& verb) {
   if (!signals) return report_error(signals.error());
   auto loop = Loop::create();
   if (!loop) return report_error(loop.error());
-  return Watch(verb, **loop, *signals).run();
+  return StudyWatch(verb, **loop, *signals).run();
 }
 
 }  // namespace headroom::cli

@@ -2,39 +2,69 @@
 #include "cli/top_recording.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/filesystem.h"
+#include "base/human.h"
 #include "base/ids.h"
-#include "cli/families.h"
-#include "cli/finding_looks.h"
-#include "cli/hidden_processes.h"
-#include "cli/viewed_metrics.h"
+#include "base/strings.h"
+#include "cli/config.h"
+#include "cli/growing_recording.h"
+#include "doctor/facts.h"
+#include "host/proc_dir.h"
 #include "host/proc_parse.h"
+#include "host/processes.h"
 
 namespace headroom::cli {
 
 namespace {
 
-constexpr Nanos kEvery = 1 * kSecond;
-// Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
-constexpr Nanos kCostParts = 50;
+// A sentence for people where /proc hides other users' processes: how many and whose, as far as that shows, and what
+// helps; "" where it hides none.
+std::string hidden_processes() {
+  constexpr std::size_t kMostBytes = 4096;
+  DoctorFacts facts;
+  probe_machine("", facts);
+  // Root, and the group that the mount names, see all the same: the first process is root's.
+  if (facts.hidepid.empty() || read_file("/proc/1/stat", kMostBytes)) return "";
+  host::ProcDir proc("/proc");
+  host::UserNames names("");
+  std::set<std::string> users;
+  std::size_t hidden = 0;
+  const auto numbers = proc.list_numbers(".");
+  if (numbers)
+    for (const std::int64_t pid : std::vector<std::int64_t>(numbers->begin(), numbers->end())) {
+      const std::string folder = fmt::format("/proc/{}", pid);
+      struct stat info {};
+      if (read_file(folder + "/stat", kMostBytes) || ::stat(folder.c_str(), &info) != 0) continue;
+      const std::string name = names.name(info.st_uid);
+      users.insert(name.empty() ? fmt::format("user {}", info.st_uid) : name);
+      ++hidden;
+    }
+  const std::string whose = hidden == 0 ? "the processes of other users"
+                                        : fmt::format("{} of {}", count_of(hidden, "process", "processes"),
+                                                      join(std::vector<std::string>(users.begin(), users.end()), ", "));
+  return fmt::format("/proc hides {} (hidepid={}): root sees them, and the group that gid= of its mount names", whose,
+                     facts.hidepid);
+}
+
 constexpr Nanos kFindingsCostParts = 200;           // likewise, of looks for what stands
 constexpr Nanos kBoxFindingsCostParts = 1000;       // likewise, of this machine,
 constexpr Nanos kBoxFindingsLatest = 30 * kSecond;  // but not later than this
 constexpr Nanos kBeforeWindowParts = 10;     // of what is kept before the window, one in so many is explained with it
 constexpr Nanos kSleepEvery = 30 * kSecond;  // of those that sleep beside the work
-constexpr std::size_t kMostProcesses = 200, kMostOfMachine = 2000;
+constexpr std::size_t kMostOfMachine = 2000;
 constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // There is something to be shown of this machine: its GPUs, or where no driver is itself and the processes.
 bool shows_something(const Recording& recording, const BoxWatch& box) {
@@ -81,7 +111,7 @@ Result<WatchedRecording> WatchedRecording::open_box(const BoxWatch::Options& opt
 
 bool WatchedRecording::look_again() {
   const Nanos now = boottime_now();
-  next_look_ = now + kEvery;
+  next_look_ = now + kLookEvery;
   if (!grows()) return false;
   const FileTrace trace = trace_of(opened_.path);
   if (trace == trace_ && now - read_at_ < kSilent) return false;
@@ -95,7 +125,7 @@ bool WatchedRecording::look_again() {
   read_at_ = now;
   trace_ = trace;
   cost_ = process_cpu_now() - cpu;
-  next_look_ = now + std::max(kEvery, kCostParts * cost_);
+  next_look_ = now + std::max(kLookEvery, kLookCostParts * cost_);
   trouble_ =
       again ? ""
             : fmt::format("{} cannot be read any more: {}; this is what was read before", name_, again.error().what);
@@ -186,7 +216,7 @@ std::optional<Nanos> WatchedRecording::begin_of_recent(std::pair<Nanos, Nanos> w
   return from < start + before ? std::nullopt : std::optional(from);  // hardly less than all
 }
 
-// What a person goes back to is read again.
+// A window that lies before what is kept makes the file be read again.
 void WatchedRecording::keep_what_is_shown(Nanos from) {
   if (!box_ || !is_read_on()) return;
   const Nanos kept_from = recording().meta.start;
@@ -231,9 +261,9 @@ void WatchedRecording::look_for_findings() {
 
 void WatchedRecording::plan_next_look() {
   if (grows())
-    next_look_ = read_at_ + std::max(kEvery, kCostParts * (cost_ + explaining_cost_));
+    next_look_ = read_at_ + std::max(kLookEvery, kLookCostParts * (cost_ + explaining_cost_));
   else
-    next_look_ = newest_ ? boottime_now() + kEvery : kNever;
+    next_look_ = newest_ ? boottime_now() + kLookEvery : kNever;
 }
 
 bool WatchedRecording::grows() const { return opened_.file_bytes && goes_on(recording().meta); }

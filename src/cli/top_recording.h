@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/box_watch.h"
-#include "cli/file_trace.h"
+#include "cli/growing_recording.h"
 #include "cli/open_recording.h"
 #include "diagnose/explain.h"
 #include "record/growing.h"
@@ -37,7 +37,7 @@ class WatchedRecording {
   void explain_window(const screen::State& state);
   [[nodiscard]] Nanos explaining_cost() const { return explaining_cost_; }
 
-  // Of all of it, also of what is not kept.
+  // The length of the whole recording, whatever is kept of it.
   [[nodiscard]] Nanos span() const { return recording().meta.end - begin(); }
   [[nodiscard]] bool grows() const;  // a file of ours; what is a copy of one in another form stays as it is
   [[nodiscard]] screen::Scene scene() const;

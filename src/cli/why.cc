@@ -10,11 +10,11 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
-#include "cli/families.h"
+#include "cli/config.h"
+#include "cli/job_files.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/record_running.h"
-#include "cli/source_text.h"
+#include "cli/record.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -61,7 +61,7 @@ Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
   return limits;
 }
 
-// What can be asked before there is a recording.
+// Checks everything that can be checked before there is a recording.
 Result<ExplainOptions> asked(const WhyOptions& options) {
   ExplainOptions explain;
   HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
@@ -123,7 +123,7 @@ int answer(const WhyOptions& options, const ImportOptions& import, const std::st
   return done ? kExitOk : report_error(done.error());
 }
 
-// Of what runs already: watched for a while, then explained. The recording is kept as any other one is.
+// Running processes are watched for a while, then explained. The recording is kept as any other one is.
 int watch_and_answer(const WhyOptions& options, const ImportOptions& import) {
   if (const auto good = asked(options); !good) return report_error(good.error());
   const auto duration = parse_duration(options.duration);

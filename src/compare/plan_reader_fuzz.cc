@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "compare/plan_reader.h"
+#include "compare/verify.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto plan = headroom::compare::read_plan({static_cast<const char*>(static_cast<const void*>(data)), size});

@@ -2,19 +2,67 @@
 #include "compare/reasons.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "base/human.h"
 #include "base/strings.h"
-#include "compare/enough.h"
 
 namespace headroom::compare {
 
 namespace {
+
+// Whether there are enough runs, or steps of one run each, to tell a difference from noise.
+constexpr std::string_view kCountsSteps = "headroom.step(), or --step REGEX for lines of output,";
+
+struct Enough {
+  bool yes = true;
+  std::string why_not;  // with figures and what would do; "": another reason says it all
+};
+
+bool one_each(const Matching& m) { return m.a.size() == 1 && m.b.size() == 1; }
+
+double steps_of(const Side& side) {
+  double sum = 0;
+  for (const Stretch& stretch : side.steps) sum += stretch.steps;
+  return sum;
+}
+
+Enough enough_steps(const Facts& f) {
+  const std::size_t stretches = std::min(f.a_rates.size(), f.b_rates.size());
+  const double fewest = std::min(steps_of(f.a), steps_of(f.b));
+  if (fewest >= kFewestSteps && stretches >= kFewestStretches) return {};
+  if (f.unit == Unit::kNone) return {false, ""};  // that nothing counts them says it
+  const std::string timed = fmt::format("{} in {}", count_of(static_cast<std::int64_t>(fewest), "step"),
+                                        count_of(stretches, "stretch", "stretches"));
+  const std::string least = fmt::format("{:g} in {} are the least", kFewestSteps, kFewestStretches);
+  if (f.whole)
+    return {false, fmt::format("A ran once, B once; {} runs of each are the least, since {} on the shorter side do not "
+                               "tell how sure one is ({})",
+                               kFewestRuns, timed, least)};
+  return {false, fmt::format("{} were timed on the shorter side; {}{}", timed, least,
+                             one_each(f.matching) ? fmt::format(", or {} runs of each", kFewestRuns)
+                                                  : "; without --steps whole runs are compared")};
+}
+
+Enough enough_runs(const Facts& f) {
+  if (f.together) return {};
+  const Matching& m = f.matching;
+  const std::size_t runs = m.pairs.empty() ? std::min(m.a_repeats, m.b_repeats) : m.pairs.size();
+  if (m.common == 0 || runs >= kFewestRuns) return {};
+  const auto times = [](std::size_t count) { return count == 1 ? "once" : count_of(count, "time"); };
+  const bool steps_would_do = f.steps_would_do && f.unit == Unit::kNone && one_each(m);
+  return {
+      false,
+      fmt::format("A ran {}, B {}; {} runs of each are the least{}", times(m.a.size()), times(m.b.size()), kFewestRuns,
+                  steps_would_do ? fmt::format(", or one of each that counts its steps ({} does)", kCountsSteps) : "")};
+}
+
+Enough enough_of(const Facts& facts) { return facts.by_steps ? enough_steps(facts) : enough_runs(facts); }
 
 constexpr double kSameConcurrency = 0.15;  // likewise: the ends of two batches differ a little
 constexpr double kWorked = 0.9;            // of the time of a batch: else it was stopped in between
@@ -75,7 +123,7 @@ void look_at_tasks(const Facts& f, Reasons& reasons) {
   }
 }
 
-// That one did more and took less time is no result, but a sign that they did something else.
+// A side that did more in less time is no result, but a sign that the two did different things.
 void look_at_speed(const Facts& f, double work_a, double work_b, Reasons& reasons) {
   const double time_a = total_seconds(f.matching.a), time_b = total_seconds(f.matching.b);
   const bool b_did_more = work_b > work_a;

@@ -5,7 +5,6 @@
 #include "compare/compare.h"
 #include "compare/matching.h"
 #include "compare/parameters.h"
-#include "compare/work.h"
 
 // Everything that speaks against comparing two sides, each with its figures.
 namespace headroom::compare {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,7 +14,14 @@ namespace headroom::compare {
 
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 using Figures = std::vector<std::pair<std::string, double>>;
-void add(Figures& figures, const std::string& name, double value);  // to the figure of that name
+// To the figure of that name.
+inline void add(Figures& figures, const std::string& name, double value) {
+  const auto found = std::find_if(figures.begin(), figures.end(), [&](const auto& one) { return one.first == name; });
+  if (found != figures.end())
+    found->second += value;
+  else
+    figures.emplace_back(name, value);
+}
 
 // A value of a metric, and how much was done by then, where it was counted.
 struct MetricPoint {
@@ -59,7 +67,7 @@ struct BatchTask {
   std::string name;  // as its batch calls it
 };
 
-// What the last run of a batch was asked for, so that it can be asked for again.
+// The request of the last run of a batch, so that it can be repeated.
 struct BatchAsked {
   std::string words;        // after "headroom batch", as a shell takes them: without folder, GPUs, chosen tasks, "-"
   std::string folder;       // that it was given in, absolute

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "compare/compare.h"
-#include "compare/plan_reader.h"
+#include "model/plan.h"
 #include "model/prediction.h"
 
-// Did a change deliver what a plan predicted? Pure.
 namespace headroom::compare {
+
+// The JSON of `headroom plan` (headroom.plan/1), as far as verification needs it: of the recording its path, of an
+// option its id, title, safety, cause, gain and sizes. Causes and classes of a newer version are none.
+// kInvalidInput: it is no plan, an option has no id, or a gain is no interval; kUnsupported: of a newer version.
+[[nodiscard]] Result<Plan> read_plan(std::string_view json);
+
+// Did a change deliver what a plan predicted? Pure.
 
 // The options that a person applied, held against the plan: known ones, each once. Of a plan with one option that one,
 // if nothing is said. kInvalidInput, with the ids to choose from.

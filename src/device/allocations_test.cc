@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/allocations.h"
-
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "base/testing.h"
-#include "device/driver_version.h"
 #include "device/nvml_fake.h"
 #include "device/nvml_reader.h"
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "device/allocations.h"
 #include "device/nvml_bench.h"
 
 namespace headroom {
+
+std::int64_t allocations();  // how often this program has called operator new (allocations_test.cc replaces it)
+
 namespace {
 
 class NullSink final : public RecordingSink {

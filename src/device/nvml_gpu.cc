@@ -3,14 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "device/driver_version.h"
+#include "device/nvml_api.h"
 #include "model/events.h"
 
 namespace headroom {
 
 namespace {
 
-// What a row of a lost GPU says of itself: the metrics of every tick.
+// The metrics of every tick: a row of a lost GPU has them as absent.
 constexpr std::array kEveryTick{Metric::kGpuUtil, Metric::kMemoryUtil,   Metric::kMemoryUsed,
                                 Metric::kPower,   Metric::kPowerInstant, Metric::kEnergy};
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "device/nvml_fields.h"
 #include "device/nvml_gpm.h"
 #include "device/nvml_processes.h"
 #include "device/nvml_rings.h"

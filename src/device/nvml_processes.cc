@@ -12,7 +12,6 @@ namespace {
 constexpr std::size_t kFirstEntries = 64, kMaxEntries = 8192;
 constexpr Nanos kComputePeriod = kSecond, kOtherPeriod = 10 * kSecond, kDearPeriod = 60 * kSecond;
 constexpr Nanos kDear = 2 * kMillisecond;  // one list took 4.5 ms on one driver, holding its lock
-constexpr Nanos kFuture = 2 * kSecond;
 
 std::size_t at_least(std::size_t wanted, std::size_t now) {
   return std::min(kMaxEntries, std::max(wanted + wanted / 2, 2 * now));

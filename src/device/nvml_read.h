@@ -9,6 +9,8 @@
 
 namespace headroom {
 
+inline constexpr Nanos kFuture = 2 * kSecond;  // a stamp later than that is no stamp of this clock
+
 // What the parts of NvmlReader share: when something is due, a row being filled, and one look at one GPU.
 
 // Something that is read every `period`; the first time it is asked, it is due. `phase` spreads what is due in the same

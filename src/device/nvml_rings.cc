@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxSamples = 4096;         // far more than any driver keeps (about 120)
 constexpr Nanos kClockStep = 100 * kMillisecond;  // below it is slewing and the reading's own jitter
-constexpr Nanos kFuture = 2 * kSecond;            // a stamp later than that is no stamp of this clock
 
 constexpr unsigned long long kMaxStamp = 8'000'000'000'000'000;  // microseconds that fit in Nanos, the year 2223
 

@@ -119,71 +119,73 @@ struct Sick {
   std::function<void(DoctorFacts&)> make;
 };
 
+std::function<void(DoctorFacts&)> no_nvml(Errc code, const char* what) {
+  return [=](DoctorFacts& facts) {
+    facts.gpus.reset();
+    facts.nvml_error = Error{code, what, "reboot"};
+  };
+}
+
+const std::vector<Sick> kCases{
+    {"driver", CheckStatus::kFail, "kernel module 550.54.15 is loaded",
+     no_nvml(Errc::kNotFound, "load libnvidia-ml.so.1")},
+    {"driver", CheckStatus::kFail, "MISMATCH", no_nvml(Errc::kIo, "NVML_ERROR_LIB_RM_VERSION_MISMATCH")},
+    {"driver_version", CheckStatus::kWarn, "535.54.03", [](auto& f) { f.gpus->driver_version = "535.54.03"; }},
+    {"device_files", CheckStatus::kFail, "/dev/nvidiactl", [](auto& f) { f.device_files[1].usable = false; }},
+    {"gpus", CheckStatus::kFail, "GPU 3", [](auto& f) { f.unusable = {"open GPU 3: NVML_ERROR_GPU_IS_LOST"}; }},
+    {"gpus", CheckStatus::kWarn, "no GPU", [](auto& f) { f.gpus->devices.clear(); }},
+    {"readings", CheckStatus::kWarn, "compute_processes (no permission)",
+     [](auto& f) { f.gpus->devices[1].readings[5].second = tl::unexpected(Absent::kNoPermission); }},
+    {"process_list", CheckStatus::kWarn, "no process list for GPU 1",
+     [](auto& f) { set(f, 1, Metric::kComputeProcesses, tl::unexpected(Absent::kNotSupported)); }},
+    {"process_list", CheckStatus::kWarn, "kernels run on GPU 0, and the driver lists no process",
+     [](auto& f) { set(f, 0, Metric::kGpuUtil, 400); }},
+    {"process_list", CheckStatus::kWarn, "on GPU 0 cannot be seen here",
+     [](auto& f) { f.gpus->devices[0].processes.push_back({.pid = 77}); }},
+    {"mig", CheckStatus::kWarn, "GPU 1", [](auto& f) { f.gpus->devices[1].device.mig_mode = "enabled"; }},
+    {"mps", CheckStatus::kWarn, "/tmp/mps", [](auto& f) { f.mps_pipe_directory = "/tmp/mps"; }},
+    {"persistence", CheckStatus::kWarn, "GPU 0", [](auto& f) { f.gpus->devices[0].device.persistence_mode = "off"; }},
+    {"compute_mode", CheckStatus::kWarn, "GPU 1",
+     [](auto& f) { f.gpus->devices[1].device.compute_mode = "prohibited"; }},
+    {"compute_mode", CheckStatus::kWarn, "exclusive",
+     [](auto& f) { f.gpus->devices[0].device.compute_mode = "exclusive_process"; }},
+    {"visible_devices", CheckStatus::kWarn, "no GPU", [](auto& f) { f.cuda_visible_devices = ""; }},
+    {"visible_devices", CheckStatus::kWarn, "'7'", [](auto& f) { f.cuda_visible_devices = "1,7,0"; }},
+    {"visible_devices", CheckStatus::kWarn, "no GPU", [](auto& f) { f.cuda_visible_devices = "GPU-9"; }},
+    {"index_order", CheckStatus::kWarn, "unlike", [](auto& f) { f.gpus->devices[1].device.name = "T4"; }},
+    {"index_order", CheckStatus::kWarn, "its GPU 0 is probably nvidia-smi's GPU 1",
+     [](auto& f) {
+       f.gpus->devices[0].device.name = "T4";
+       f.gpus->devices[0].device.cuda_cores = 2560;
+       f.gpus->devices[1].device.cuda_cores = 10752;
+       for (auto& status : f.gpus->devices) status.device.sm_clock_max_mhz = 1500;
+     }},
+    {"other_users", CheckStatus::kWarn, "bob's python (pid 77) on GPU 1",
+     [](auto& f) {
+       f.gpus->devices[1].processes.push_back({.pid = 77, .name = "python", .user = "bob", .uid = 1001});
+     }},
+    {"hidepid", CheckStatus::kWarn, "hidepid=2", [](auto& f) { f.hidepid = "2"; }},
+    {"yama", CheckStatus::kWarn, "ptrace_scope=3", [](auto& f) { f.yama_ptrace_scope = 3; }},
+    {"container", CheckStatus::kWarn, "docker",
+     [](auto& f) {
+       f.container = "docker";
+       f.foreign_pids = true;
+     }},
+    {"recordings", CheckStatus::kFail, "less than 16.0 MiB are free",
+     [](auto& f) { f.recordings_free_bytes = 0, f.recordings_least_bytes = 16U << 20U; }},
+    {"pressure", CheckStatus::kWarn, "PSI", [](auto& f) { f.pressure = false; }},
+    {"schedstat", CheckStatus::kWarn, "core", [](auto& f) { f.schedstat = false; }},
+    {"io_delay", CheckStatus::kAbsent, "block I/O", [](auto& f) { f.io_delay = false; }},
+    {"recordings", CheckStatus::kFail, "Permission denied",
+     [](auto& f) { f.recordings_problem = "Permission denied"; }},
+    {"recordings", CheckStatus::kWarn, "nfs", [](auto& f) { f.recordings_network = "nfs"; }},
+    {"recordings", CheckStatus::kWarn, "512 MiB free", [](auto& f) { f.recordings_free_bytes = 512U << 20U; }},
+    {"config", CheckStatus::kFail, "unknown key",
+     [](auto& f) { f.config_problem = "config.toml:1: unknown key", f.config_fix = "did you mean 'run'?"; }},
+};
+
 TEST(Doctor, EachTroubleIsNamedWithItsFix) {
-  const auto no_nvml = [](Errc code, const char* what) {
-    return [=](DoctorFacts& facts) {
-      facts.gpus.reset();
-      facts.nvml_error = Error{code, what, "reboot"};
-    };
-  };
-  const std::vector<Sick> cases{
-      {"driver", CheckStatus::kFail, "kernel module 550.54.15 is loaded",
-       no_nvml(Errc::kNotFound, "load libnvidia-ml.so.1")},
-      {"driver", CheckStatus::kFail, "MISMATCH", no_nvml(Errc::kIo, "NVML_ERROR_LIB_RM_VERSION_MISMATCH")},
-      {"driver_version", CheckStatus::kWarn, "535.54.03", [](auto& f) { f.gpus->driver_version = "535.54.03"; }},
-      {"device_files", CheckStatus::kFail, "/dev/nvidiactl", [](auto& f) { f.device_files[1].usable = false; }},
-      {"gpus", CheckStatus::kFail, "GPU 3", [](auto& f) { f.unusable = {"open GPU 3: NVML_ERROR_GPU_IS_LOST"}; }},
-      {"gpus", CheckStatus::kWarn, "no GPU", [](auto& f) { f.gpus->devices.clear(); }},
-      {"readings", CheckStatus::kWarn, "compute_processes (no permission)",
-       [](auto& f) { f.gpus->devices[1].readings[5].second = tl::unexpected(Absent::kNoPermission); }},
-      {"process_list", CheckStatus::kWarn, "no process list for GPU 1",
-       [](auto& f) { set(f, 1, Metric::kComputeProcesses, tl::unexpected(Absent::kNotSupported)); }},
-      {"process_list", CheckStatus::kWarn, "kernels run on GPU 0, and the driver lists no process",
-       [](auto& f) { set(f, 0, Metric::kGpuUtil, 400); }},
-      {"process_list", CheckStatus::kWarn, "on GPU 0 cannot be seen here",
-       [](auto& f) { f.gpus->devices[0].processes.push_back({.pid = 77}); }},
-      {"mig", CheckStatus::kWarn, "GPU 1", [](auto& f) { f.gpus->devices[1].device.mig_mode = "enabled"; }},
-      {"mps", CheckStatus::kWarn, "/tmp/mps", [](auto& f) { f.mps_pipe_directory = "/tmp/mps"; }},
-      {"persistence", CheckStatus::kWarn, "GPU 0", [](auto& f) { f.gpus->devices[0].device.persistence_mode = "off"; }},
-      {"compute_mode", CheckStatus::kWarn, "GPU 1",
-       [](auto& f) { f.gpus->devices[1].device.compute_mode = "prohibited"; }},
-      {"compute_mode", CheckStatus::kWarn, "exclusive",
-       [](auto& f) { f.gpus->devices[0].device.compute_mode = "exclusive_process"; }},
-      {"visible_devices", CheckStatus::kWarn, "no GPU", [](auto& f) { f.cuda_visible_devices = ""; }},
-      {"visible_devices", CheckStatus::kWarn, "'7'", [](auto& f) { f.cuda_visible_devices = "1,7,0"; }},
-      {"visible_devices", CheckStatus::kWarn, "no GPU", [](auto& f) { f.cuda_visible_devices = "GPU-9"; }},
-      {"index_order", CheckStatus::kWarn, "unlike", [](auto& f) { f.gpus->devices[1].device.name = "T4"; }},
-      {"index_order", CheckStatus::kWarn, "its GPU 0 is probably nvidia-smi's GPU 1",
-       [](auto& f) {
-         f.gpus->devices[0].device.name = "T4";
-         f.gpus->devices[0].device.cuda_cores = 2560;
-         f.gpus->devices[1].device.cuda_cores = 10752;
-         for (auto& status : f.gpus->devices) status.device.sm_clock_max_mhz = 1500;
-       }},
-      {"other_users", CheckStatus::kWarn, "bob's python (pid 77) on GPU 1",
-       [](auto& f) {
-         f.gpus->devices[1].processes.push_back({.pid = 77, .name = "python", .user = "bob", .uid = 1001});
-       }},
-      {"hidepid", CheckStatus::kWarn, "hidepid=2", [](auto& f) { f.hidepid = "2"; }},
-      {"yama", CheckStatus::kWarn, "ptrace_scope=3", [](auto& f) { f.yama_ptrace_scope = 3; }},
-      {"container", CheckStatus::kWarn, "docker",
-       [](auto& f) {
-         f.container = "docker";
-         f.foreign_pids = true;
-       }},
-      {"recordings", CheckStatus::kFail, "less than 16.0 MiB are free",
-       [](auto& f) { f.recordings_free_bytes = 0, f.recordings_least_bytes = 16U << 20U; }},
-      {"pressure", CheckStatus::kWarn, "PSI", [](auto& f) { f.pressure = false; }},
-      {"schedstat", CheckStatus::kWarn, "core", [](auto& f) { f.schedstat = false; }},
-      {"io_delay", CheckStatus::kAbsent, "block I/O", [](auto& f) { f.io_delay = false; }},
-      {"recordings", CheckStatus::kFail, "Permission denied",
-       [](auto& f) { f.recordings_problem = "Permission denied"; }},
-      {"recordings", CheckStatus::kWarn, "nfs", [](auto& f) { f.recordings_network = "nfs"; }},
-      {"recordings", CheckStatus::kWarn, "512 MiB free", [](auto& f) { f.recordings_free_bytes = 512U << 20U; }},
-      {"config", CheckStatus::kFail, "unknown key",
-       [](auto& f) { f.config_problem = "config.toml:1: unknown key", f.config_fix = "did you mean 'run'?"; }},
-  };
-  for (const auto& sick : cases) {
+  for (const auto& sick : kCases) {
     DoctorFacts facts = healthy();
     sick.make(facts);
     const auto check = check_of(facts, sick.id);

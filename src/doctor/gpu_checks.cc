@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "device/driver_version.h"
+#include "device/nvml_api.h"
 #include "doctor/checks.h"
 #include "model/visible.h"
 

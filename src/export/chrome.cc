@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "base/decimal.h"
-#include "export/attempt_slices.h"
-#include "export/lanes.h"
-#include "export/nested_slices.h"
+#include "export/slices.h"
 #include "model/entities.h"
 #include "model/events.h"
 

@@ -10,7 +10,7 @@
 
 #include "analyze/testing_random.h"
 #include "diagnose/explain.h"
-#include "export/lanes.h"
+#include "export/slices.h"
 
 namespace headroom {
 namespace {

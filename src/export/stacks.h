@@ -8,7 +8,7 @@
 
 #include "export/output.h"
 #include "stacks/families.h"
-#include "stacks/profile.h"
+#include "stacks/frame.h"
 
 namespace headroom {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "exposition/family.h"
+#include "exposition/formats.h"
 #include "exposition/snapshot.h"
 
 namespace headroom::exposition {
@@ -11,8 +11,8 @@ namespace headroom::exposition {
 // are 0, and they sum to headroom_elapsed_seconds_total.
 [[nodiscard]] std::vector<Family> families_of(const Snapshot& snapshot);
 
-// What is known of dcgm-exporter's default metrics, under its names and labels and in its units: for dashboards that
-// are there already. Not for OpenMetrics, whose rules these names break.
+// dcgm-exporter's default metrics as far as they are known, under its names and labels and in its units: for dashboards
+// that are there already. Not for OpenMetrics, whose rules these names break.
 [[nodiscard]] std::vector<Family> dcgm_families_of(const Snapshot& snapshot);
 
 // The values of the label `gpu`, by position in snapshot.gpus: its index, or its UUID where several have that index.

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fleet/averages.h"
-
 namespace headroom::fleet {
 namespace {
 

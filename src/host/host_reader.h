@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "host/cgroup.h"
 #include "host/proc_dir.h"
-#include "host/process_facts.h"
+#include "host/processes.h"
 #include "model/entities.h"
 #include "model/reader.h"
 

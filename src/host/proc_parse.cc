@@ -53,6 +53,65 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
   return std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) { return text.starts_with(prefix); });
 }
 
+struct WaitFamily {
+  WaitChannel channel;
+  std::initializer_list<std::string_view> prefixes;
+};
+
+// Kernels rename these functions over time; the families are stable. Longer or more special prefixes come first.
+const WaitFamily kWaitFamilies[] = {
+    {WaitChannel::kNetworkFs,
+     {"nfs", "rpc_", "rpc", "ceph", "cifs", "smb2", "fuse", "request_wait_answer", "ll_", "ldlm_", "ptlrpc", "osc_",
+      "cl_sync_io", "gpfs", "kxWaitCondvar", "p9_", "v9fs", "netfs", "afs_"}},
+    {WaitChannel::kFutex, {"futex", "do_futex"}},
+    {WaitChannel::kPoll,
+     {"poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll", "do_epoll", "sys_epoll",
+      "core_sys_select", "io_cqring_wait", "poll"}},
+    {WaitChannel::kSleep,
+     {"hrtimer_nanosleep", "do_nanosleep", "nanosleep", "common_nsleep", "clock_nanosleep", "sigtimedwait",
+      "do_sigtimedwait", "sigsuspend", "pause"}},
+    {WaitChannel::kPipe, {"pipe_", "anon_pipe", "fifo_", "wait_for_partner", "unix_stream"}},
+    {WaitChannel::kSocket,
+     {"sk_wait", "sk_stream", "wait_for_more_packets", "skb_wait", "skb_recv", "unix_dgram", "tcp_", "inet_", "udp_",
+      "sock_", "wait_for_connect", "vsock", "netlink"}},
+    {WaitChannel::kDisk,
+     {"io_schedule",
+      "folio_wait",
+      "wait_on_page",
+      "folio_lock",
+      "lock_page",
+      "wait_on_buffer",
+      "wait_on_bit_io",
+      "bit_wait_io",
+      "blk_",
+      "blkdev_",
+      "get_request",
+      "rq_qos_wait",
+      "submit_bio",
+      "bio_",
+      "jbd2",
+      "ext4",
+      "xfs",
+      "btrfs",
+      "f2fs",
+      "balance_dirty",
+      "wait_on_bit",
+      "filemap_",
+      "sync_inodes",
+      "do_fsync",
+      "iomap",
+      "dio_",
+      "zil_",
+      "txg_",
+      "cv_wait_io",
+      "sleep_on_page",
+      "sleep_on_buffer",
+      "swap_",
+      "migration_entry"}},
+    {WaitChannel::kChild, {"do_wait", "kernel_wait", "wait4", "do_waitid"}},
+    {WaitChannel::kTerminal, {"n_tty", "tty_", "read_chan"}},
+};
+
 }  // namespace
 
 std::optional<PidStat> parse_pid_stat(std::string_view text) {
@@ -135,69 +194,12 @@ PidIo parse_pid_io(std::string_view text) {
   return io;
 }
 
-// Kernels rename these functions over time; the families are stable. Longer or more special prefixes come first.
 WaitChannel parse_wchan(std::string_view text, char state) {
   text = trim(text);
   if (text.empty() || text == "0") return state == 'R' ? WaitChannel::kRunning : WaitChannel::kUnknown;
   if (text.starts_with("__")) text.remove_prefix(2);
   if (text.starts_with("x64_sys_")) text.remove_prefix(8);
-  struct Family {
-    WaitChannel channel;
-    std::initializer_list<std::string_view> prefixes;
-  };
-  static const std::array kFamilies{
-      Family{WaitChannel::kNetworkFs,
-             {"nfs", "rpc_", "rpc", "ceph", "cifs", "smb2", "fuse", "request_wait_answer", "ll_", "ldlm_", "ptlrpc",
-              "osc_", "cl_sync_io", "gpfs", "kxWaitCondvar", "p9_", "v9fs", "netfs", "afs_"}},
-      Family{WaitChannel::kFutex, {"futex", "do_futex"}},
-      Family{WaitChannel::kPoll,
-             {"poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll", "do_epoll", "sys_epoll",
-              "core_sys_select", "io_cqring_wait", "poll"}},
-      Family{WaitChannel::kSleep,
-             {"hrtimer_nanosleep", "do_nanosleep", "nanosleep", "common_nsleep", "clock_nanosleep", "sigtimedwait",
-              "do_sigtimedwait", "sigsuspend", "pause"}},
-      Family{WaitChannel::kPipe, {"pipe_", "anon_pipe", "fifo_", "wait_for_partner", "unix_stream"}},
-      Family{WaitChannel::kSocket,
-             {"sk_wait", "sk_stream", "wait_for_more_packets", "skb_wait", "skb_recv", "unix_dgram", "tcp_", "inet_",
-              "udp_", "sock_", "wait_for_connect", "vsock", "netlink"}},
-      Family{WaitChannel::kDisk,
-             {"io_schedule",
-              "folio_wait",
-              "wait_on_page",
-              "folio_lock",
-              "lock_page",
-              "wait_on_buffer",
-              "wait_on_bit_io",
-              "bit_wait_io",
-              "blk_",
-              "blkdev_",
-              "get_request",
-              "rq_qos_wait",
-              "submit_bio",
-              "bio_",
-              "jbd2",
-              "ext4",
-              "xfs",
-              "btrfs",
-              "f2fs",
-              "balance_dirty",
-              "wait_on_bit",
-              "filemap_",
-              "sync_inodes",
-              "do_fsync",
-              "iomap",
-              "dio_",
-              "zil_",
-              "txg_",
-              "cv_wait_io",
-              "sleep_on_page",
-              "sleep_on_buffer",
-              "swap_",
-              "migration_entry"}},
-      Family{WaitChannel::kChild, {"do_wait", "kernel_wait", "wait4", "do_waitid"}},
-      Family{WaitChannel::kTerminal, {"n_tty", "tty_", "read_chan"}},
-  };
-  for (const Family& family : kFamilies)
+  for (const WaitFamily& family : kWaitFamilies)
     if (starts_with_any(text, family.prefixes)) return family.channel;
   return WaitChannel::kOther;
 }

@@ -8,11 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "host/discovery.h"
-#include "host/gpu_files.h"
 #include "host/proc_dir.h"
-#include "host/process_facts.h"
 #include "host/process_probe.h"
+#include "host/processes.h"
 #include "host/wait_reader.h"
 #include "model/entities.h"
 #include "model/reader.h"

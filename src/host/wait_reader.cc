@@ -26,7 +26,8 @@ constexpr int kMostNamed = 4096;  // of a recording: later ones are told by fold
 
 enum class Call { kOther, kFile, kPathFirst, kPathSecond, kPoll, kSelect, kEpoll, kWait, kWaitId };
 
-Call call_of(int number) {
+// Calls whose first argument is a descriptor of what they wait for.
+bool takes_file(int number) {
   switch (number) {
     case SYS_read:
     case SYS_pread64:
@@ -55,7 +56,15 @@ Call call_of(int number) {
     case SYS_fcntl:
     case SYS_getdents64:
     case SYS_ioctl:
-      return Call::kFile;
+      return true;
+    default:
+      return false;
+  }
+}
+
+Call call_of(int number) {
+  if (takes_file(number)) return Call::kFile;
+  switch (number) {
     case SYS_openat:
     case SYS_newfstatat:
     case SYS_statx:
@@ -96,7 +105,7 @@ Call call_of(int number) {
   }
 }
 
-// What lies there in the memory of a process, as far as it can be read.
+// The bytes at that address in the memory of a process, as far as they can be read.
 std::vector<char> memory_of(std::int64_t pid, std::uint64_t address, std::size_t size) {
   std::vector<char> bytes(size);
   const iovec here{bytes.data(), size};
@@ -127,7 +136,7 @@ std::vector<int> polled(std::int64_t pid, std::uint64_t address, std::uint64_t c
   return files;
 }
 
-// Of a set of bits, the lowest of the first byte being descriptor 0.
+// The descriptors of a set of bits, the lowest of the first byte being descriptor 0.
 void add_selected(std::int64_t pid, std::uint64_t address, std::uint64_t count, std::vector<int>& files) {
   const std::vector<char> bytes = memory_of(pid, address, (std::min<std::uint64_t>(count, FD_SETSIZE) + 7) / 8);
   for (std::size_t bit = 0; bit < bytes.size() * 8 && bit < count; ++bit)

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/strings.h"
-#include "live/slurm_signals.h"
+#include "live/signals.h"
 
 namespace headroom {
 

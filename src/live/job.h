@@ -22,7 +22,7 @@ struct JobEnd {
 //   sent to Headroom alone              forwarded once. A sender inside the job's tree is taken to mean the whole group
 //                                       (`kill 0`), which the job is in. (`kill -- -GROUP` from outside cannot be told
 //                                       from a signal to Headroom alone; the job then gets it twice.)
-//   sent by Slurm to a whole step       the job has it already (live/slurm_signals.h)
+//   sent by Slurm to a whole step       the job has it already (live/signals.h)
 //   the job was stopped (Ctrl-Z)        Headroom stops as well, so that the shell gets its prompt; `fg` and `bg`
 //   continue both
 // Headroom is made a subreaper: what the job orphans stays in its tree and is reaped.

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "model/reader.h"
-#include "sample/clock.h"
+#include "sample/sampler.h"
 
 namespace headroom {
 

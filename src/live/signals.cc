@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/signals.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#include "base/fd.h"
+#include "model/slurm.h"
 
 namespace headroom {
 
@@ -42,6 +46,14 @@ void Signals::release() {
   sigset_t mask = mask_before_;
   ::sigaddset(&mask, SIGPIPE);
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+}
+
+bool sent_to_whole_step(const Signal& signal, const std::string& root) {
+  if (signal.from_kernel || signal.sender <= 0) return false;
+  constexpr std::size_t kMostOfTitle = 4096;
+  const auto title = read_file(fmt::format("{}/proc/{}/cmdline", root, signal.sender), kMostOfTitle);
+  const auto sender = title ? slurmstepd_of(*title) : std::nullopt;
+  return sender && sender->step;
 }
 
 }  // namespace headroom

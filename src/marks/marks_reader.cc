@@ -11,7 +11,7 @@
 
 #include "base/visible.h"
 #include "host/proc_parse.h"
-#include "host/process_facts.h"
+#include "host/processes.h"
 
 namespace headroom::marks {
 
@@ -224,7 +224,7 @@ void MarksReader::count(LossKind kind, std::int64_t number, const File& file, Na
 void MarksReader::feed_all(Nanos at, RecordingSink& sink) {
   std::stable_sort(pending_.begin(), pending_.end(),
                    [](const auto& a, const auto& b) { return a.mark.at < b.mark.at; });
-  // What is later than this look is fed with what the other rings have from then.
+  // Marks newer than this look wait, so that all rings merge in order of time.
   const auto now = [&](const Pending& one) { return last_ || one.file->process->gone || one.mark.at <= at; };
   for (const Pending& pending : pending_)
     if (now(pending) && !feed(pending, sink)) count(LossKind::kMarkCut, 1, *pending.file, at, sink);

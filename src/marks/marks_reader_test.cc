@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "host/proc_parse.h"
-#include "marks/directory.h"
+#include "marks/ring.h"
 #include "model/events.h"
 
 namespace headroom::marks {

@@ -12,9 +12,8 @@
 
 #include "base/regular_file.h"
 #include "base/strings.h"
-#include "marks/log_readers.h"
 #include "model/notes.h"
-#include "pump/copy.h"
+#include "pump/pump.h"
 
 namespace headroom::marks {
 namespace {

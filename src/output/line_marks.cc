@@ -66,6 +66,13 @@ std::string without_sentence(const std::string& name) {
   return name.substr(begin);
 }
 
+// The metric of a rate, by the unit that stands behind it in small letters.
+std::string_view rate_of(std::string_view unit) {
+  if (unit.starts_with('t')) return "tokens_per_second";
+  const bool samples = unit.starts_with("sa") || unit.starts_with("im") || unit.starts_with("ex");
+  return samples ? "samples_per_second" : "steps_per_second";
+}
+
 }  // namespace
 
 LineMarks::LineMarks(const std::vector<LogPattern>& patterns, Seen seen) : seen_(seen) {
@@ -411,12 +418,7 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
     case LineKind::kMetrics:
       return;
     case LineKind::kRate:
-      if (const auto value = figure(first)) {
-        const bool tokens = second.starts_with('t') || second.starts_with('T');
-        const bool samples = second.size() > 1 && (lower(second).starts_with("sa") || lower(second).starts_with("im") ||
-                                                   lower(second).starts_with("ex"));
-        metric(tokens ? "tokens_per_second" : samples ? "samples_per_second" : "steps_per_second", *value);
-      }
+      if (const auto value = figure(first)) metric(rate_of(lower(second)), *value);
       return;
   }
 }

@@ -12,10 +12,8 @@
 #include "output/line_kinds.h"
 #include "output/log_pattern.h"
 #include "output/number_of.h"
-#include "output/step_counter.h"
-#include "output/told_place.h"
 
-// What a job says of itself by the lines that it prints. Pure.
+// Marks (steps, epochs, phases, metrics) from the lines that a job prints. Pure.
 namespace headroom::output {
 
 // Marks out of lines. A user's patterns for phases stand in for the built-in ones, and so does one for steps; metrics

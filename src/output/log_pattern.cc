@@ -53,4 +53,29 @@ bool Matcher::matches(std::string_view line) const {
   return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *regex_);
 }
 
+namespace {
+constexpr double kMostCounted = 1e15;  // more is no count, as "nan" is none
+}
+
+void StepCounter::take(std::string_view text) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\r\n", begin), text.size());  // progress bars return
+    if (end > begin) take_line(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+void StepCounter::take_line(std::string_view line) {
+  const auto found = pattern_.find(line);
+  if (!found) return;
+  seen_ = true;
+  const auto number = parse_number<double>(*found);
+  if (!number || !(*number >= 0 && *number <= kMostCounted)) {
+    now_ += 1;
+    return;
+  }
+  if (*number < now_) before_ += now_;
+  now_ = *number;
+}
+
 }  // namespace headroom::output

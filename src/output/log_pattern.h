@@ -13,7 +13,7 @@ class RE2;
 
 namespace headroom::output {
 
-// What to look for in the lines of a job's output: the one group of `regex` (RE2's syntax) is the value. Of a phase the
+// A pattern for the lines of a job's output: the one group of `regex` (RE2's syntax) is the value. Of a phase the
 // line alone counts, and groups are as they may be.
 struct LogPattern {
   enum class Kind { kMetric, kParameter, kStep, kPhase };
@@ -31,7 +31,7 @@ struct LogPattern {
 // output cannot hold up who reads it. Copies share the automaton, which any thread may use.
 class Matcher {
  public:
-  // Of one that log_pattern() let through; any other matches nothing.
+  // Takes a pattern that log_pattern() let through; any other matches nothing.
   explicit Matcher(const LogPattern& pattern);
   // The group of the first match; nothing where the line has none.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view line) const;
@@ -39,6 +39,23 @@ class Matcher {
 
  private:
   std::shared_ptr<const re2::RE2> regex_;
+};
+
+// Progress out of a task's log ([log] step). Pure.
+
+// The pattern's group is the number of the step that was reached. A number that goes back begins a new count (the next
+// epoch), which is added to what was done before; where the group is no number, each match is one step.
+class StepCounter {
+ public:
+  explicit StepCounter(Matcher pattern) : pattern_(std::move(pattern)) {}
+  void take(std::string_view text);  // whole lines
+  [[nodiscard]] std::optional<double> done() const { return seen_ ? std::optional(before_ + now_) : std::nullopt; }
+
+ private:
+  void take_line(std::string_view line);
+  Matcher pattern_;
+  double before_ = 0, now_ = 0;
+  bool seen_ = false;
 };
 
 }  // namespace headroom::output

@@ -2,7 +2,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "model/comparison.h"
 
 // In which order the repeats of a comparison run. Pure.
 namespace headroom::probe {
@@ -22,5 +25,13 @@ struct PlannedRun {
 // Within every two rounds the places of a side add up to the same for all sides. More rounds, or another invocation
 // with the same seed, begin with the same runs.
 [[nodiscard]] std::vector<PlannedRun> order_runs(std::size_t sides, int rounds, RunOrder order, std::uint64_t seed = 0);
+
+enum class Next : std::uint8_t {
+  kGoOn,
+  kNarrow,  // the interval is as narrow as was asked for
+  kCannot,  // a reason refuses the comparison that more repeats do not mend
+};
+// After a pair of repeats. `half_width`: of the interval, as a share of the ratio; absent: however wide.
+[[nodiscard]] Next after_pair(const Comparison& so_far, std::optional<double> half_width);
 
 }  // namespace headroom::probe

@@ -16,7 +16,6 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "pump/copy.h"
 
 namespace headroom::pump {
 
@@ -173,7 +172,7 @@ void Pump::follow_size() {
   ::kill(-ends_.group, SIGWINCH);
 }
 
-// What the job's shell left open is not kept open by us. One by one where the kernel is older than 5.9.
+// Closes descriptors that the job's shell left open. One by one where the kernel is older than 5.9.
 void close_from(int first) {
   if (::close_range(static_cast<unsigned>(first), ~0U, 0) == 0) return;
   const int most = static_cast<int>(std::min(::sysconf(_SC_OPEN_MAX), 65536L));

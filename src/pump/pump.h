@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <sys/types.h>
-
+#include <climits>
 #include <cstdint>
 #include <optional>
 
 namespace headroom::pump {
+
+// A pump's copy for the recorder: records in a pipe, each written by one write(2) of at most
+// PIPE_BUF bytes, so that it is whole or not there, whoever dies.
+struct CopyHeader {
+  std::int64_t at = 0;      // when the bytes came: CLOCK_BOOTTIME
+  std::uint32_t lost = 0;   // lines of this stream that had no room before these
+  std::uint16_t bytes = 0;  // that follow
+  std::uint16_t stream = 0;
+};
+inline constexpr std::size_t kMostCopied = PIPE_BUF - sizeof(CopyHeader);
 
 // The ends of one pump. It owns none of them, and works on until `in` has no writer left.
 struct Ends {
@@ -28,7 +38,7 @@ struct Passed {
   bool operator==(const Passed&) const = default;
 };
 
-// As the exit code of a process that does nothing else, and back.
+// The result as the exit code of a process that does nothing else, and back.
 [[nodiscard]] int exit_code_of(const Passed& passed);
 [[nodiscard]] std::optional<Passed> passed_of(int exit_code);  // nothing if it says something else
 

@@ -14,7 +14,6 @@
 
 #include "base/fd.h"
 #include "base/time.h"
-#include "pump/copy.h"
 
 namespace headroom::pump {
 namespace {

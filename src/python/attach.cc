@@ -4,22 +4,164 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "base/fd.h"
 #include "base/regular_file.h"
-#include "python/access.h"
+#include "base/strings.h"
+#include "host/proc_dir.h"
+#include "host/proc_parse.h"
 #include "python/elf_symbols.h"
-#include "python/maps.h"
 
 namespace headroom::python {
+
+namespace {
+
+constexpr const char* kScopeFile = "/proc/sys/kernel/yama/ptrace_scope";
+constexpr const char* kOpenScope = "sudo sysctl kernel.yama.ptrace_scope=0";
+constexpr int kCapSysPtrace = 19;  // capability.h
+
+bool may_trace_all() {
+  const auto text = read_file("/proc/self/status");
+  constexpr std::string_view kName = "CapEff:\t";
+  const auto at = text ? text->find(kName) : std::string::npos;
+  if (at == std::string::npos) return false;
+  std::uint64_t capabilities = 0;
+  std::from_chars(text->data() + at + kName.size(), text->data() + text->size(), capabilities, 16);
+  return (capabilities >> kCapSysPtrace & 1U) != 0;
+}
+
+std::optional<Error> denied_by_scope(int scope, Whose whose) {
+  constexpr int kDescendants = 1, kAdministrators = 2;
+  if (scope == kDescendants && whose == Whose::kOthers)
+    return Error{Errc::kNoPermission,
+                 "kernel.yama.ptrace_scope is 1: a process may read the memory of those only that it started",
+                 fmt::format("start the job with `headroom run`, or: {}", kOpenScope)};
+  if (scope == kAdministrators)
+    return Error{Errc::kNoPermission,
+                 "kernel.yama.ptrace_scope is 2: only administrators may read another process's memory", kOpenScope};
+  if (scope > kAdministrators)
+    return Error{Errc::kNoPermission,
+                 "kernel.yama.ptrace_scope is 3: nobody may read another process's memory until the next boot",
+                 "change it where it is set at boot (/etc/sysctl.d)"};
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> uid_of(const std::string& root, const std::string& pid) {
+  host::ProcDir proc(root + "/proc");
+  const auto text = proc.read((pid + "/status").c_str());
+  return text ? host::parse_pid_status(*text).uid : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int> ptrace_scope(const std::string& root) {
+  const auto text = read_file(root + kScopeFile);
+  return text ? parse_number<int>(trim(*text)) : std::nullopt;
+}
+
+Result<void> can_read_stacks(Whose whose) {
+#if !defined(__x86_64__)
+  return fail(Errc::kUnsupported, "Python stacks are read on x86-64 only");
+#endif
+  // One's own memory may always be read, unless the call itself is not there or filtered.
+  std::uint64_t there = 42, copy = 0;
+  const iovec from{&there, sizeof there}, to{&copy, sizeof copy};
+  if (::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) != sizeof copy || copy != there)
+    return fail(Errc::kUnsupported, fmt::format("process_vm_readv: {}", errno_error("not usable").what),
+                errno == ENOSYS
+                    ? "the kernel was built without it (CONFIG_CROSS_MEMORY_ATTACH)"
+                    : "a container's seccomp filter forbids it; docker run --cap-add SYS_PTRACE lets it through");
+  if (may_trace_all()) return {};
+  const auto denial = denied_by_scope(ptrace_scope().value_or(0), whose);
+  return denial ? tl::unexpected(*denial) : Result<void>();
+}
+
+Error denied(std::int64_t pid, const std::string& root) {
+  const auto theirs = uid_of(root, fmt::format("{}", pid));
+  if (theirs && *theirs != static_cast<std::int64_t>(::geteuid()) && ::geteuid() != 0)
+    return {Errc::kNoPermission, fmt::format("it belongs to another user (uid {})", *theirs),
+            "run Headroom as that user, or as root"};
+  if (const auto denial = denied_by_scope(ptrace_scope(root).value_or(0), Whose::kOthers)) return *denial;
+  return {Errc::kNoPermission, "the kernel does not let its memory be read",
+          "it may have more rights than Headroom, may forbid core dumps, or belong to another container"};
+}
+
+namespace {
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<std::uint64_t> hex(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The next field of a line, and the rest behind it.
+std::string_view take_field(std::string_view& line) {
+  const auto end = std::min(line.find(' '), line.size());
+  const auto field = line.substr(0, end);
+  line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
+  return field;
+}
+
+// "3.11" or "311" at the beginning.
+int minor_at(std::string_view text) {
+  if (text.starts_with('2')) return 0;
+  if (!text.starts_with('3')) return -1;
+  text.remove_prefix(text.starts_with("3.") ? 2 : 1);
+  int minor = -1;
+  constexpr std::size_t kMostDigits = 2;
+  std::from_chars(text.data(), text.data() + std::min(text.size(), kMostDigits), minor);
+  return minor;
+}
+
+}  // namespace
+
+std::vector<MappedFile> mapped_files(std::string_view maps) {
+  std::vector<MappedFile> files;
+  std::unordered_map<std::string_view, std::size_t> known;  // a process may map tens of thousands of files
+  for (std::string_view line : split(maps, '\n')) {
+    const auto range = take_field(line);
+    const auto rights = take_field(line);
+    const auto offset = hex(take_field(line));
+    take_field(line);  // device
+    take_field(line);  // inode
+    const auto begin = hex(range.substr(0, range.find('-')));
+    if (!begin || !offset || !line.starts_with('/')) continue;
+    const auto [at, added] = known.try_emplace(line, files.size());
+    if (added) files.push_back({line, *begin, *offset, false});
+    MappedFile& file = files[at->second];
+    file.executable = file.executable || rights.find('x') != std::string_view::npos;
+  }
+  return files;
+}
+
+bool may_hold_python(std::string_view path) {
+  const auto name = file_name(path);
+  return name.starts_with("libpython") || name.starts_with("python");
+}
+
+int minor_in_name(std::string_view path) {
+  const auto name = file_name(path);
+  for (const std::string_view before : {"libpython", "python", "cpython-"}) {
+    const auto at = name.find(before);
+    if (at == std::string_view::npos) continue;
+    if (const int minor = minor_at(name.substr(at + before.size())); minor >= 0) return minor;
+  }
+  return -1;
+}
 
 namespace {
 

@@ -8,8 +8,8 @@
 
 #include "model/dictionary.h"
 #include "model/places.h"
-#include "python/code_names.h"
 #include "python/python_image.h"
+#include "python/stack_reader.h"
 #include "python/walker.h"
 #include "record/reader.h"
 #include "record/writer.h"

@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "python/layout.h"
-#include "python/line_table.h"
 #include "python/memory.h"
-#include "python/source_file.h"
+#include "python/source_lines.h"
 
 namespace headroom::python {
 

@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/testing.h"
-#include "python/maps.h"
+#include "python/attach.h"
 
 namespace headroom::python {
 namespace {

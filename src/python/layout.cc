@@ -12,7 +12,6 @@ namespace headroom::python {
 
 namespace {
 
-constexpr std::size_t kWord = 8;
 constexpr std::uint32_t kFlagsSince311 = 48;  // of co_flags; not published
 
 constexpr Layout kUpTo310{.interpreters = 32,

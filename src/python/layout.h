@@ -53,6 +53,7 @@ struct Layout {
 };
 
 inline constexpr int kOldestMinor = 8, kNewestMinor = 14;
+inline constexpr std::size_t kWord = 8;               // bytes of a pointer
 inline constexpr std::uint32_t kTypeOffset = 8;       // of ob_type in every object
 inline constexpr std::uint32_t kTypeNameOffset = 24;  // of tp_name in a type
 inline constexpr std::uint32_t kTextLengthOffset = 16, kTextStateOffset = 32;

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/result.h"
+#include "python/attach.h"
 #include "python/elf_symbols.h"
-#include "python/maps.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace headroom::python;

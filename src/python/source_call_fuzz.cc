@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "python/source_file.h"
+#include "python/source_lines.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);

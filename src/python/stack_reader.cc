@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/stack_reader.h"
 
-#include <time.h>
-
 #include <fmt/format.h>
-
+#include <time.h>
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +13,14 @@
 #include "model/places.h"
 
 namespace headroom::python {
+
+TextId CodeNames::number_of(std::string_view name, RecordingSink& sink) {
+  constexpr TextId kMany = 4096;  // what other code is called has its number by then, while there is room
+  const TextId number = sink.intern(name);
+  if (number == kNoText) return other_;
+  if (other_ == kNoText && (number >= kMany || name == kOtherCode)) other_ = sink.intern(kOtherCode);
+  return number;
+}
 
 namespace {
 
@@ -76,7 +82,7 @@ bool StackReader::is_asked() const {
   return !requests_.empty();
 }
 
-// Of processes without Python nothing is read but now and then.
+// Processes without Python are looked at rarely.
 Nanos StackReader::next_due() const {
   Nanos next = find_at_;
   for (const Member& member : members_) {

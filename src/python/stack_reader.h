@@ -5,16 +5,27 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "host/discovery.h"
 #include "host/proc_dir.h"
-#include "host/process_facts.h"
+#include "host/processes.h"
 #include "model/reader.h"
-#include "python/code_names.h"
+#include "model/recording.h"
 #include "python/process.h"
 
 namespace headroom::python {
+
+// Numbers of names of code in a recording. Once that takes no more texts, what is new is kOtherCode.
+class CodeNames {
+ public:
+  // kNoText if the recording takes nothing at all.
+  [[nodiscard]] TextId number_of(std::string_view name, RecordingSink& sink);
+  [[nodiscard]] bool is_other(TextId number) const { return number == other_ && number != kNoText; }
+
+ private:
+  TextId other_ = kNoText;
+};
 
 struct StackOptions {
   std::vector<std::int64_t> pids;      // the roots: the job, or the processes of `record --pid`

@@ -8,7 +8,6 @@ namespace headroom::python {
 
 namespace {
 
-constexpr std::size_t kWord = 8;
 constexpr std::size_t kMostListed = 512;  // threads that are counted
 constexpr std::size_t kMostSteps = 2 * kMostFrames + 16;
 constexpr std::size_t kMostTries = 6;

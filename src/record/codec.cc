@@ -21,9 +21,6 @@ constexpr int kZstdLevel = 1;
 constexpr std::uint8_t kPlanesMask = 0x0f, kHasAbsent = 0x10;
 
 // Differences wrap at 64 bits on purpose: INT64_MIN - INT64_MAX is a small step modulo 2^64, and comes back exactly.
-std::int64_t wrapping_sub(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
 std::uint64_t magnitude(std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
   return value < 0 ? ~bits + 1 : bits;

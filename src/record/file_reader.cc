@@ -8,8 +8,8 @@
 
 #include "base/fnv.h"
 #include "model/bounds.h"
-#include "record/forget.h"
 #include "record/format.h"
+#include "record/growing.h"
 #include "record/meta.h"
 
 namespace headroom {
@@ -90,7 +90,7 @@ Result<void> FileReader::read_everything() {
   return {};
 }
 
-// What cannot be read is counted; what must not be read ends it.
+// An unreadable part is counted as lost; a forbidden one ends the reading.
 Result<void> FileReader::damage_counts(Result<void> done) {
   if (!done && done.error().code == Errc::kUnsupported) return done;
   if (!done) lose(LossKind::kDamagedFile, done.error().what);

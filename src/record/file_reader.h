@@ -12,11 +12,10 @@
 #include "base/sqlite.h"
 #include "model/losses.h"
 #include "record/codec.h"
-#include "record/kept_short.h"
-#include "record/list_reader.h"
+#include "record/growing.h"
+#include "record/lists.h"
 #include "record/open.h"
 #include "record/reader.h"
-#include "record/recent.h"
 #include "record/segment.h"
 
 namespace headroom {

@@ -26,6 +26,14 @@ inline constexpr std::uint64_t kCodecPlanes = 1;
 inline constexpr std::uint64_t kSeriesTime = 0;  // column 0 of a frame
 [[nodiscard]] constexpr std::uint64_t series_of(Metric metric) { return static_cast<std::uint64_t>(metric) + 1; }
 
+// Stored values change by differences, which wrap around: any two values have one.
+[[nodiscard]] constexpr std::int64_t wrapping_sub(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+[[nodiscard]] constexpr std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
 // What a well-formed file never exceeds; readers refuse more, so that damaged files cannot ask for all memory.
 inline constexpr std::size_t kMaxChunkRows = 65'536;
 inline constexpr std::size_t kMaxColumns = 4'096;

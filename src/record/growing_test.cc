@@ -10,7 +10,6 @@
 
 #include "base/fd.h"
 #include "base/sqlite.h"
-#include "record/forget.h"
 #include "record/random_recording.h"
 #include "record/reader.h"
 #include "record/writer.h"

@@ -6,7 +6,7 @@
 
 #include "base/human.h"
 #include "base/result.h"
-#include "scheduler/scaled.h"
+#include "scheduler/setup.h"
 
 namespace headroom::scheduler {
 

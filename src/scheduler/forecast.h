@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "scheduler/fit.h"
+#include "scheduler/machine.h"
 
 // When the batch will end, and which running tasks decide that, and so how much company they may have. Only with
 // lengths known from earlier batches: wrong ones cost more than it gains.

@@ -2,8 +2,216 @@
 #include "scheduler/learned.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "scheduler/packing.h"
+#include "scheduler/setup.h"
 
 namespace headroom::scheduler {
+
+namespace {
+
+constexpr double kReadingSeconds = 5.0;  // the weights below are per so many seconds
+constexpr double kAlone = 0.1, kFast = 0.05;
+constexpr double kSlow = 0.00001;  // every task that runs adds its bit, and all of them err in this direction
+constexpr double kMarginLeast = 0.03, kMarginFirst = 0.15;
+constexpr double kBoost = 1.3, kMostBoost = 4.0;
+constexpr int kUsualAfter = 3;
+constexpr std::int64_t kFewTasks = 10;  // an earlier batch counts for at least so many
+constexpr int kBoostedFor = 3;
+constexpr double kBelieved = 0.6;      // of the group's usual length, after which a task has shown its peak
+constexpr double kMayGrow = 3;         // times what a task has that has not stopped growing
+constexpr double kShownMargin = 1.03;  // on what it has shown
+
+double weight(double per_reading, double seconds) {
+  return 1.0 - std::pow(1.0 - per_reading, seconds / kReadingSeconds);
+}
+
+void move(std::optional<double>& value, double reading, double by) {
+  value = value ? *value + by * (reading - *value) : reading;
+}
+
+// Beside others a reading misleads in one direction: it moves the value fast in the other one only.
+enum class Trust { kHigher, kLower };
+void learn(std::optional<double>& value, int& n, double reading, const GroupStats::Seen& seen, Trust trust) {
+  if (seen.alone) {
+    ++n;
+    move(value, reading, std::max(weight(kAlone, seen.seconds), 1.0 / n));
+    return;
+  }
+  const bool up = !value || reading > *value;
+  move(value, reading, weight(up == (trust == Trust::kHigher) ? kFast : kSlow, seen.seconds));
+}
+
+}  // namespace
+
+void GroupStats::see(const Seen& seen) {
+  if (seen.seconds <= 0) return;
+  if (seen.in_startup) {
+    seen_seconds_ += seen.seconds;
+    startup_seconds_ += seen.seconds;
+    if (seen.cores) startup_cpu_seconds_ += *seen.cores * seen.seconds, startup_measured_seconds_ += seen.seconds;
+    return;
+  }
+  if (seen.gpu_util_ratio) {
+    if (!util_ && !seen.alone) util_ = kUnknownLoad;
+    learn(util_, util_n_, std::clamp(*seen.gpu_util_ratio, 0.0, 1.0), seen,
+          seen.space_sharing ? Trust::kLower : Trust::kHigher);
+  }
+  if (seen.cores) learn(cores_, cores_n_, *seen.cores, seen, Trust::kHigher);
+}
+
+void GroupStats::see_steps(double seconds, double steps, bool alone) {
+  if (steps <= 0 || (!seconds_per_step_ && !alone)) return;
+  learn(seconds_per_step_, step_n_, seconds / steps, {.seconds = seconds, .alone = alone}, Trust::kLower);
+}
+
+void GroupStats::finished(double seconds, std::optional<std::int64_t> peak_bytes) {
+  ++finished_;
+  const double less = seconds < usual_seconds_ ? 0.3 : 0.1;
+  usual_seconds_ = finished_here_++ == 0 ? seconds : usual_seconds_ + less * (seconds - usual_seconds_);
+  if (!duration_)
+    duration_ = seconds;
+  else
+    *duration_ += (seconds < *duration_ ? 0.3 : 0.1) * (seconds - *duration_);
+  if (boosted_for_ > 0 && --boosted_for_ == 0) boost_ = 1.0;
+  if (peak_bytes && *peak_bytes > 0)
+    peak_ = std::max(peak_, *peak_bytes);
+  else
+    ++unseen_;
+}
+
+void GroupStats::used_cpu(double cpu_seconds, double seconds, double startup_seconds, bool alone) {
+  constexpr double kShortest = 0.1;  // seconds: as exact as start-up is seen
+  learn(whole_cores_, whole_cores_n_, cpu_seconds / std::max(kShortest, seconds),
+        {.seconds = kReadingSeconds, .alone = alone}, Trust::kHigher);
+  if (!cores_) cores_ = cpu_seconds / std::max(kShortest, seconds);
+  // Of one whose first kernel nobody saw all of its life may have been start-up.
+  const double until = startup_seconds > 0 ? startup_seconds : seconds;
+  startup_cores_ = std::min(1.0, std::max(startup_cores_.value_or(0), cpu_seconds / std::max(kShortest, until)));
+}
+
+void GroupStats::plateau(std::int64_t bytes) { peak_ = std::max(peak_, bytes); }
+
+void GroupStats::grows(std::int64_t bytes, double worked_seconds) {
+  growing_bytes_ = std::max(growing_bytes_, bytes);
+  growing_seconds_ = std::max(growing_seconds_, worked_seconds);
+}
+
+void GroupStats::ran_out(std::optional<std::int64_t> peak_bytes) {
+  if (peak_bytes) peak_ = std::max(peak_, *peak_bytes);
+  boost_ = std::min(kMostBoost, boost_ * kBoost);
+  boosted_for_ = kBoostedFor;
+}
+
+double GroupStats::util() const { return std::max(0.01, util_.value_or(kUnknownLoad)); }
+
+double GroupStats::load() const {
+  // Before one has finished the share of start-up is not known: all of them may just have begun.
+  const double startup = finished_ > 0 && seen_seconds_ > 0 ? startup_seconds_ / seen_seconds_ : 0.0;
+  return std::clamp(util() * (1.0 - startup), 0.005, 1.0);
+}
+
+std::optional<double> GroupStats::usual_seconds() const {
+  return finished_here_ >= kUsualAfter ? std::optional(usual_seconds_) : std::nullopt;
+}
+
+std::optional<double> GroupStats::alone_duration_seconds() const {
+  if (measured_ > 0 && (alone_attempts_ > 0 || recalled_)) return measured_seconds_ / static_cast<double>(measured_);
+  return recalled_duration_;
+}
+
+GroupStats::Alone GroupStats::all_alone() const {
+  constexpr double kRunToRun = 0.05, kCounted = 0.1;  // start-ups beside others are longer than alone
+  constexpr double kAssumedScatter = 0.1, kDeviations = 2;
+  Alone all{.known = whole_alone_ + counted_ + alone_before_, .from_history = alone_before_};
+  const double clocked = whole_alone_seconds_ + alone_before_seconds_;
+  all.seconds = clocked + counted_seconds_;
+  all.error_seconds = kRunToRun * clocked + kCounted * counted_seconds_;
+  if (whole_alone_ >= kSpeakForOthers) {
+    const double n = static_cast<double>(whole_alone_), mean = whole_alone_seconds_ / n;
+    // Before there is a spread, one is assumed: it counts like one task.
+    const double squares = std::max(0.0, whole_alone_squares_ - n * mean * mean) + std::pow(kAssumedScatter * mean, 2);
+    all.assumed = finished_here_ - all.known;
+    const double assumed = static_cast<double>(all.assumed);
+    all.seconds += assumed * mean;
+    all.error_seconds += assumed * (kRunToRun * mean + kDeviations * std::sqrt(squares) / n);
+  }
+  const double tasks = static_cast<double>(all.known + all.assumed);
+  if (util_ && all.seconds > 0 && (util_n_ > 0 || recalled_))
+    all.busy_ratio = *util_ * std::max(0.0, 1 - startup_seconds().value_or(0) * tasks / all.seconds);
+  return all;
+}
+
+double GroupStats::cores() const { return cores_.value_or(1.0); }
+
+std::optional<double> GroupStats::brief_cores() const {
+  constexpr double kBrief = 3;  // seconds: six looks, of which two fall into the start-up or the end
+  return duration_ && *duration_ < kBrief ? whole_cores_ : std::nullopt;
+}
+
+double GroupStats::startup_cores() const {
+  constexpr double kEnoughSeconds = 1;
+  if (startup_measured_seconds_ < kEnoughSeconds) return startup_cores_.value_or(1);
+  return std::min(1.0, startup_cpu_seconds_ / startup_measured_seconds_);
+}
+
+std::optional<double> GroupStats::startup_seconds() const {
+  if (!duration_ || seen_seconds_ <= 0) return std::nullopt;
+  return *duration_ * startup_seconds_ / seen_seconds_;
+}
+
+std::int64_t GroupStats::expected_bytes(std::int64_t total_bytes) const {
+  if (peak_ == 0) {
+    // The longer it was seen to take little, the less is kept for a sudden growth.
+    const double unknown = kProbeMemory * std::min(1.0, kBeginning / std::max(kBeginning, growing_seconds_));
+    return std::max(scaled(total_bytes, unknown * boost_), scaled(growing_bytes_, kMayGrow * boost_));
+  }
+  const double n = static_cast<double>(std::max<std::int64_t>(1, finished_));
+  return scaled(peak_, (1.0 + std::max(kMarginLeast, kMarginFirst / std::sqrt(n))) * boost_);
+}
+
+void GroupStats::recall(std::int64_t finished, std::optional<std::int64_t> peak_bytes) {
+  finished_ = finished;
+  peak_ = peak_bytes.value_or(0);
+  if (!peak_bytes) unseen_ = static_cast<int>(std::min<std::int64_t>(finished, kUnseenUntilKnown));
+}
+
+void GroupStats::recall_speed(std::optional<double> util, std::optional<double> cores,
+                              std::optional<double> startup_seconds, std::optional<double> duration_seconds,
+                              std::optional<double> seconds_per_step) {
+  util_ = util;
+  cores_ = whole_cores_ = cores;
+  duration_ = recalled_duration_ = duration_seconds;
+  recalled_ = util || seconds_per_step;
+  seconds_per_step_ = seconds_per_step;
+  if (!startup_seconds || !duration_seconds) return;
+  // As many seconds as they rest on: the start-ups of this batch's first tasks, all at once, are not the usual share.
+  const double tasks = static_cast<double>(std::max<std::int64_t>(kFewTasks, finished_));
+  startup_seconds_ = tasks * *startup_seconds;
+  seen_seconds_ = tasks * std::max(*duration_seconds, *startup_seconds);
+}
+
+std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, std::int64_t total_bytes, Nanos now) {
+  if (task.declared) return std::max(task.reserved_bytes, task.peak_bytes);
+  const std::int64_t expected = group.expected_bytes(total_bytes);
+  if (!group.memory_known())
+    return std::max(
+        {group.beginning_known() && !task.victim ? 0 : task.reserved_bytes, expected, scaled(task.peak_bytes, 1.5)});
+  if (task.victim) return std::max({task.reserved_bytes, expected, task.peak_bytes});
+  const auto usual = group.usual_seconds();
+  const bool shown = usual && task.now_bytes > 0 && seconds(now - task.start) > kBelieved * *usual;
+  return shown ? scaled(task.peak_bytes, kShownMargin) : std::max(expected, task.peak_bytes);
+}
+
+bool note_memory(RunningMemory& task, std::int64_t bytes, Nanos now) {
+  task.now_bytes = bytes;
+  // Against what it had when it last grew, so that many small steps are seen as growth.
+  if (bytes > scaled(task.grown_bytes, 1.02)) task.grown_bytes = bytes, task.last_growth = now;
+  task.peak_bytes = std::max(task.peak_bytes, bytes);
+  const Nanos quiet = std::max(5 * kSecond, (now - task.start) / 4);
+  return task.peak_bytes > 0 && now - task.last_growth >= quiet;
+}
 
 Learned::Learned(std::span<const GroupHistory> history) {
   const auto in_seconds = [](std::optional<Nanos> ns) { return ns ? std::optional(seconds(*ns)) : std::nullopt; };

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "scheduler/order_queue.h"
+#include "scheduler/placer.h"
 
 namespace headroom::scheduler {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "scheduler/group_stats.h"
+#include "scheduler/learned.h"
 #include "scheduler/testing/builders.h"
 
 namespace headroom::scheduler {

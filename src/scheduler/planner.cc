@@ -2,14 +2,66 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
-#include "scheduler/gpu_faults.h"
 #include "scheduler/machine.h"
 #include "scheduler/observer.h"
 #include "scheduler/placer.h"
+#include "scheduler/setup.h"
 
 namespace headroom::scheduler {
+
+// Finds the GPU on which one task after another fails, while others of the same groups succeed elsewhere: it would
+// eat the queue.
+class GpuFaults {
+ public:
+  explicit GpuFaults(std::size_t gpus) : gpus_(gpus) {}
+
+  // Takes in how an attempt ended that had one GPU. Returns how many tasks in a row speak against that GPU, where they
+  // are enough.
+  [[nodiscard]] std::optional<std::size_t> note(GpuIndex gpu, TaskIndex task, GroupIndex group, AttemptOutcome outcome);
+  void forget(GpuIndex gpu) { gpus_[static_cast<std::size_t>(gpu)].failures.clear(); }
+
+ private:
+  struct Record {
+    std::vector<std::pair<TaskIndex, GroupIndex>> failures;  // in a row, of different tasks
+    std::map<GroupIndex, int> successes_elsewhere;           // of these groups, since that row began
+  };
+  std::vector<Record> gpus_;
+};
+
+namespace {
+
+constexpr std::size_t kFailuresInARow = 4;  // of different tasks, on one GPU only
+constexpr int kSuccessesElsewhere = 2;      // of a failed task's group
+
+}  // namespace
+
+std::optional<std::size_t> GpuFaults::note(GpuIndex gpu, TaskIndex task, GroupIndex group, AttemptOutcome outcome) {
+  Record& here = gpus_[static_cast<std::size_t>(gpu)];
+  if (outcome == AttemptOutcome::kSucceeded) {
+    here = {};
+    for (Record& other : gpus_)
+      if (&other != &here && !other.failures.empty()) ++other.successes_elsewhere[group];
+    return std::nullopt;
+  }
+  if (outcome != AttemptOutcome::kFailed) return std::nullopt;
+  const auto same = [&](const auto& failure) { return failure.first == task; };
+  if (std::none_of(here.failures.begin(), here.failures.end(), same)) here.failures.emplace_back(task, group);
+  const auto good_elsewhere = [&](const auto& failure) {
+    const auto found = here.successes_elsewhere.find(failure.second);
+    return found != here.successes_elsewhere.end() && found->second >= kSuccessesElsewhere;
+  };
+  const auto odd = std::count_if(here.failures.begin(), here.failures.end(), good_elsewhere);
+  if (static_cast<std::size_t>(odd) < kFailuresInARow) return std::nullopt;
+  here.failures.clear();
+  return static_cast<std::size_t>(odd);
+}
 
 // Events in, actions out: each event goes to the parts that it concerns, and what they answer becomes actions.
 class Planner::State {

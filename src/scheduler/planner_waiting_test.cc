@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a task waits, in words, for each GPU.
 #include <gmock/gmock.h>
 
 #include "scheduler/testing/builders.h"
 
+// Waiting: in words, for each GPU; and until a retry.
 namespace headroom::scheduler {
+
 namespace {
 
 using testing::Batch;
@@ -12,7 +13,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kGib;
+using ::testing::SizeIs;
 using testing::task;
+using testing::TaskBuilder;
 
 TEST(WhyWaiting, NamesTheMemoryThatItNeedsAndThatIsFree) {
   Batch batch(2);
@@ -78,5 +81,35 @@ TEST(WhyWaiting, OnSlotsThereAreNoGpusToSpeakOf) {
   EXPECT_THAT(batch.planner().why_waiting(1).gpus, IsEmpty());
 }
 
+TEST(Retry, WithoutAWaitTheLastOfManyComesAtOnceAsWell) {
+  TaskBuilder tireless = task().retries(200);
+  tireless.task.retry.backoff = 0, tireless.task.retry.backoff_factor = 100;
+  Batch batch(1);
+  batch.add(1, tireless).begin();
+  for (int failure = 1; failure <= 200; ++failure) {
+    batch.wait(kSecond).end(0, AttemptOutcome::kFailed);
+    const auto again = batch.all<RequeueTask>();
+    ASSERT_THAT(again, SizeIs(1));
+    ASSERT_EQ(again[0].at, batch.now) << "after failure " << failure;
+  }
+}
+
+TEST(Retry, AWaitThatGrowsBeyondAllNumbersIsTheLongest) {
+  TaskBuilder tireless = task().retries(200);
+  tireless.task.retry.backoff = 1, tireless.task.retry.backoff_factor = 100;
+  Batch batch(1);
+  batch.add(1, tireless).begin();
+  for (int failure = 1; failure <= 200; ++failure) {
+    batch.end(0, AttemptOutcome::kFailed);
+    const auto again = batch.all<RequeueTask>();
+    ASSERT_THAT(again, SizeIs(1));
+    if (failure > 10) {
+      ASSERT_EQ(again[0].at - batch.now, RetryPolicy().backoff_max) << "after failure " << failure;
+    }
+    batch.wait(RetryPolicy().backoff_max).tell(Tick{});
+  }
+}
+
 }  // namespace
+
 }  // namespace headroom::scheduler

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "scheduler/decision.h"
-#include "scheduler/planned_task.h"
+#include "scheduler/setup.h"
 
 // The tasks of a batch and what they wait for: dependencies, groups, retries. Pure, and knows neither GPUs nor hosts:
 // whoever places tasks takes those that are ready, calls start(), and hands in a Decision when the attempt has ended.
@@ -40,7 +40,7 @@ struct EndTask {
   std::string reason;
 };
 
-// What one event led to. `ready` is to be taken in before `withdrawn`: a task may be in both.
+// The changes that one event led to. `ready` is to be taken in before `withdrawn`: a task may be in both.
 struct TaskChanges {
   std::vector<TaskIndex> ready;                            // may start from now on
   std::vector<TaskIndex> withdrawn;                        // were ready, and ended without a start

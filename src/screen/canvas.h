@@ -8,6 +8,20 @@
 
 namespace headroom::screen {
 
+// The content of one place of a terminal's grid: a character with the marks that combine with it.
+struct Letter {
+  std::string text;
+  std::size_t columns = 1;  // 2: East Asian wide, and pictures
+};
+
+// The letters of text from outside; what would act on the terminal is written as an escape first (base/visible.h).
+// Where `utf8` is false, what is not ASCII becomes "?".
+[[nodiscard]] std::vector<Letter> letters_of(std::string_view text, bool utf8);
+
+// Columns of a character: 0 of one that combines with the one before, 1, or 2 (Unicode's East Asian Width W and F, by
+// blocks).
+[[nodiscard]] std::size_t columns_of(char32_t code);
+
 // The terminal's own colours, which suit its background; grey is its bright black. A number from 16 on is that of
 // xterm's palette of 256.
 enum class Colour : std::uint8_t { kDefault, kGrey, kRed, kGreen, kYellow, kBlue, kMagenta, kCyan, kWhite };
@@ -34,7 +48,7 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
-// What a row of a picture shows, for whoever points at it.
+// The subject of a row of a picture, for whoever points at it.
 struct Spot {
   enum class Kind : std::uint8_t { kNothing, kGpu, kRow } kind = Kind::kNothing;
   std::size_t index = 0;  // of a GPU: position in Ledger::devices; of a row: in rows_of()

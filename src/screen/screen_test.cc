@@ -12,7 +12,7 @@
 #include "diagnose/explain.h"
 #include "report/html_style.h"
 #include "screen/accounts.h"
-#include "screen/letters.h"
+#include "screen/canvas.h"
 #include "screen/scene.h"
 
 namespace headroom::screen {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "screen/table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include "base/strings.h"
 #include "report/layout.h"
 #include "report/words.h"
-#include "screen/parts.h"
 
 namespace headroom::screen {
 
@@ -145,6 +146,13 @@ std::vector<std::string> findings_of(const Scene& scene, const State& state) {
 }
 
 }  // namespace
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const auto line : split(text, '\n')) lines.emplace_back(line);
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
 
 std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
   if (rows == 0) return row;

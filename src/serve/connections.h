@@ -9,8 +9,7 @@
 
 #include "base/fd.h"
 #include "live/loop.h"
-#include "serve/request.h"
-#include "serve/response.h"
+#include "serve/http.h"
 
 namespace headroom::serve {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "serve/page.h"
 
 namespace headroom::serve {
 
@@ -92,6 +93,87 @@ Verdict judge(const Request& request, const Door& door) {
     if (token && same_secret(*token, door.token)) return other_site ? Verdict::kLoginFromSite : Verdict::kLogin;
   }
   return knows_token(request, door) ? Verdict::kCome : Verdict::kNoToken;
+}
+
+namespace {
+
+constexpr std::string_view kHowIn =
+    "This is Headroom. Who knows its token may come in.\n\n"
+    "Open the address that headroom serve printed, which ends with the token; headroom serve --open opens it.\n"
+    "If you are in already and came here by a link, reload this page.\n"
+    "Programs send it as a header, Authorization: Bearer TOKEN.\n";
+
+// A cookie that no other site's page may send is not sent where another site's page led, not even behind a redirection;
+// where this page leads, it is.
+constexpr std::string_view kGoOn =
+    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\">"
+    "<title>Headroom</title><p><a href=\"/\">Go on to Headroom</a></p></html>\n";
+
+bool wants_json(const Request& request) { return request.path.starts_with("/api/"); }
+
+Response refuse(int number, const Request& request, std::string what, std::string hint) {
+  if (wants_json(request)) return error_response(number, std::move(what), std::move(hint));
+  return {.status = number, .type = kText, .body = what + (hint.empty() ? "" : "\n" + hint) + "\n"};
+}
+
+}  // namespace
+
+Response response_of(Verdict verdict, const Request& request, const Door& door) {
+  switch (verdict) {
+    case Verdict::kCome:
+      break;
+    case Verdict::kLogin:
+      return {.status = 303, .type = kText, .body = std::string("/\n"), .cookie = door.token, .location = "/"};
+    case Verdict::kLoginFromSite:
+      return {.status = 200, .type = kHtml, .body = std::string(kGoOn), .cookie = door.token};
+    case Verdict::kOtherHost:
+      return refuse(421, request, "this server is not known by the name under which it was called",
+                    "headroom serve --allow-host NAME lets a name in");
+    case Verdict::kOtherSite:
+      return refuse(403, request, "a page of another site asked", "");
+    case Verdict::kNoToken:
+      if (wants_json(request))
+        return error_response(401, "the token is missing or wrong", "open the address that headroom serve printed");
+      return {.status = 401, .type = kText, .body = std::string(kHowIn)};
+    case Verdict::kMethod:
+      return refuse(405, request, "nothing can be changed here: GET and HEAD are all there is", "");
+  }
+  return error_response(404, "there is nothing here", "/ is the dashboard");
+}
+
+namespace {
+
+Response file_response(const Request& request) {
+  const PageFile* file = page_file(request.path);
+  if (file == nullptr) return error_response(404, "there is no such file");
+  // Only packed: whatever shows this page can unpack it.
+  const bool known = request.if_none_match.find(file->etag) != std::string::npos;
+  return {.status = known ? 304 : 200, .type = file->type, .body = file->gzip, .etag = file->etag, .gzip = true};
+}
+
+}  // namespace
+
+Entry enter(const Request& request, const Door& door) {
+  const Verdict verdict = judge(request, door);
+  const bool trusted = verdict == Verdict::kLogin || verdict == Verdict::kLoginFromSite ||
+                       (verdict == Verdict::kCome && request.path != "/healthz");
+  if (verdict != Verdict::kCome)
+    return {.response = response_of(verdict, request, door), .route = {}, .trusted = trusted};
+  Entry entry{.response = {}, .route = route_of(request.path), .trusted = trusted};
+  switch (entry.route.what) {
+    case Route::What::kHealth:
+      entry.response = {.type = kText, .body = std::string("ok\n")};
+      break;
+    case Route::What::kFile:
+      entry.response = file_response(request);
+      break;
+    case Route::What::kNothing:
+      entry.response = error_response(404, "there is nothing here", "/ is the dashboard, docs/serve.md lists the rest");
+      break;
+    default:
+      break;
+  }
+  return entry;
 }
 
 }  // namespace headroom::serve

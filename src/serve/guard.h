@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "serve/request.h"
+#include "serve/http.h"
+#include "serve/route.h"
 
-// Who is let in. Other people of the machine can connect to loopback, and so can every page that the user's browser
-// shows: neither knows the token, and a page that has led its own name here (DNS rebinding) is told by that name.
+// Decides who is let in. Other people of the machine can connect to loopback, and so can every page that the user's
+// browser shows: neither knows the token, and a page that has led its own name here (DNS rebinding) is told by that
+// name.
 namespace headroom::serve {
 
 struct Door {
@@ -32,9 +35,18 @@ enum class Verdict {
 };
 [[nodiscard]] Verdict judge(const Request& request, const Door& door);
 
-inline constexpr std::string_view kCookie = "headroom_token";
+// The answer to somebody who is not let in, or comes with the token in the address.
+[[nodiscard]] Response response_of(Verdict verdict, const Request& request, const Door& door);
 
 // In a time that depends on the lengths alone.
 [[nodiscard]] bool same_secret(std::string_view one, std::string_view other);
+
+// The outcome of a request: an answer that needs no recording, or what it asks for.
+struct Entry {
+  std::optional<Response> response;  // refused, a file of the page, that there is nothing
+  Route route;                       // else
+  bool trusted = false;              // it showed a token
+};
+[[nodiscard]] Entry enter(const Request& request, const Door& door);
 
 }  // namespace headroom::serve

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/guard.h"
 
-#include <gtest/gtest.h>
-
-#include "serve/enter.h"
+#include <gmock/gmock.h>
 
 namespace headroom::serve {
 namespace {
@@ -174,6 +172,37 @@ TEST(HostNameTest, NamesAreNamesWithoutPorts) {
     EXPECT_TRUE(is_host_name(name)) << name;
   for (const char* name : {"", "gpu1:80", "http://gpu1", "a b", "*", "[]", "[gpu]", "a\r\nb"})
     EXPECT_FALSE(is_host_name(name)) << name;
+}
+
+TEST(ResponseTest, LoginSetsACookieThatOnlyThisPageSends) {
+  const Door door{.hosts = {"localhost"}, .token = "secret"};
+  const std::string cookie = "Set-Cookie: headroom_token=secret; HttpOnly; SameSite=Strict; Path=/\r\n";
+  EXPECT_THAT(head_of(response_of(Verdict::kLogin, {}, door), true),
+              testing::AllOf(testing::StartsWith("HTTP/1.1 303 "), testing::HasSubstr("Location: /\r\n"),
+                             testing::HasSubstr(cookie)));
+  const Response page = response_of(Verdict::kLoginFromSite, {}, door);
+  EXPECT_THAT(head_of(page, true), testing::AllOf(testing::StartsWith("HTTP/1.1 200 "), testing::HasSubstr(cookie)));
+  EXPECT_THAT(page.body.bytes, testing::HasSubstr("url=/"));
+  EXPECT_THAT(page.body.bytes, testing::Not(testing::HasSubstr("secret")));
+}
+
+TEST(ResponseTest, RefusalsSayWhatAndNothingOfTheAsker) {
+  Request hostile;
+  hostile.path = "/<script>";
+  hostile.host = "evil.example\r\nX: y";
+  for (const auto& [verdict, status] : {std::pair(Verdict::kNoToken, 401), std::pair(Verdict::kOtherHost, 421),
+                                        std::pair(Verdict::kOtherSite, 403), std::pair(Verdict::kMethod, 405)}) {
+    const Response response = response_of(verdict, hostile, {});
+    EXPECT_EQ(response.status, status);
+    EXPECT_EQ(response.type, kText);
+    EXPECT_FALSE(response.body.bytes.empty());
+    EXPECT_THAT(head_of(response, false) + std::string(response.body.bytes),
+                testing::AllOf(testing::Not(testing::HasSubstr("script>")), testing::Not(testing::HasSubstr("evil"))));
+  }
+  Request program;
+  program.path = "/api/overview";
+  EXPECT_THAT(response_of(Verdict::kNoToken, program, {}).body.bytes, testing::HasSubstr("headroom.error/1"));
+  EXPECT_THAT(head_of(response_of(Verdict::kMethod, program, {}), false), testing::HasSubstr("Allow: GET, HEAD\r\n"));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "serve/enter.h"
-#include "serve/request.h"
+#include "serve/guard.h"
+#include "serve/http.h"
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "serve/request.h"
+#include "serve/http.h"
 
-// What a request asks for.
+// The subject of a request.
 namespace headroom::serve {
 
 struct Route {
@@ -33,14 +33,14 @@ struct Route {
 };
 [[nodiscard]] Route route_of(std::string_view path);
 
-// Of a view. kInvalidInput where a number is none or out of bounds.
+// The query of a view.
 struct ViewQuery {
   std::optional<Nanos> begin, end;  // offsets from the recording's start
   std::size_t bins = 480, series_bins = 240;
   auto operator<=>(const ViewQuery&) const = default;
 };
 inline constexpr std::size_t kMostBins = 2000;
-// What is wrong with it is in `problem`, for people; "" where nothing is.
+// `problem` says for people what is wrong with it; "" where nothing is.
 [[nodiscard]] ViewQuery view_query(const Request& request, std::string& problem);
 
 // Whether a client asks for OpenMetrics 1.0 by its Accept; else it gets Prometheus' text 0.0.4, which all can read.

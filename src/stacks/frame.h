@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+namespace headroom::stacks {
+
+// A stack, and what the GPU did while it was there: seconds of GPUs, estimated where a reading was partly busy.
+struct WeightedStack {
+  std::vector<std::string> frames;  // outermost first, as recorded
+  double idle = 0, busy = 0;
+};
 
 // Frames of Python stacks as recordings keep them: "Net.forward (/home/u/train.py:31)", a function's qualified name,
 // its file, and a line of it.
-namespace headroom::stacks {
 
 struct Frame {
   std::string_view function;  // "Net.forward"
@@ -31,10 +40,18 @@ struct Frame {
 // The part of a library's path that is the same on other machines: "/lib/python3.11/queue.py"; "": it is no library's.
 [[nodiscard]] std::string_view in_library(std::string_view file);
 
-// Of Python itself or of an installed package; what was typed in or given by -c is the user's.
+// True for frames of Python itself or of an installed package; what was typed in or given by -c is the user's.
 [[nodiscard]] bool is_library(const Frame& frame);
 
 // For people: "Net.forward (train.py)"; an expression that has a frame of its own, as a generator, is its function's.
 [[nodiscard]] std::string words(const Frame& frame);
+
+// The precision in which a job computes, as far as frames tell it.
+struct PrecisionSeen {
+  std::string mixed;      // a frame that runs in mixed precision alone, for people; "": none
+  bool autocast = false;  // frames of torch.autocast, which may have been switched off (enabled=False)
+};
+// `texts`: frames as recordings keep them. What importing those modules runs tells nothing.
+[[nodiscard]] PrecisionSeen precision_seen(std::span<const std::string> texts);
 
 }  // namespace headroom::stacks

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/result.h"
-#include "storage/distribution.h"
+#include "storage/optuna_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto space = headroom::parse_distribution("x", {reinterpret_cast<const char*>(data), size});

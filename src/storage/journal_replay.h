@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "storage/python_json.h"
+#include "storage/optuna_json.h"
 #include "storage/study_assembler.h"
 
 namespace headroom {

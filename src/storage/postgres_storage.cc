@@ -8,8 +8,7 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
-#include "storage/libpq.h"
-#include "storage/postgres_url.h"
+#include "storage/postgres_client.h"
 #include "storage/rdb_schema.h"
 
 namespace headroom {
@@ -117,9 +116,9 @@ std::string micros(std::string_view column) {
   return fmt::format("(extract(epoch from {}) * 1000000)::bigint", column);
 }
 
-class Tables {
+class PostgresTables {
  public:
-  Tables(const StorageRequest& request, Server& server)
+  PostgresTables(const StorageRequest& request, Server& server)
       : request_(request), server_(server), assembler_(request.study) {}
 
   Result<StorageContent> read() {
@@ -263,7 +262,7 @@ class Tables {
 Result<StorageContent> read_tables(const StorageRequest& request, const std::string& library, const PostgresUrl& url) {
   HR_TRY(const Libpq libpq, Libpq::load(library));
   HR_TRY(Server server, Server::connect(libpq, url));
-  return Tables(request, server).read();
+  return PostgresTables(request, server).read();
 }
 
 }  // namespace

@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "storage/libpq.h"
-#include "storage/postgres_url.h"
+#include "storage/postgres_client.h"
 
 namespace headroom {
 namespace {

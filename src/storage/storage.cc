@@ -9,11 +9,10 @@
 #include "base/regular_file.h"
 #include "base/strings.h"
 #include "base/visible.h"
-#include "storage/file_kind.h"
+#include "storage/find_storage.h"
 #include "storage/journal_storage.h"
 #include "storage/postgres_storage.h"
 #include "storage/sqlite_storage.h"
-#include "storage/storage_name.h"
 
 namespace headroom {
 

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fd.h"
-#include "storage/file_kind.h"
-#include "storage/storage_name.h"
+#include "storage/find_storage.h"
 #include "storage/testing.h"
 
 namespace headroom {

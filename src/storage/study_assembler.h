@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/study.h"
-#include "storage/python_json.h"
+#include "storage/optuna_json.h"
 
 namespace headroom {
 
@@ -42,7 +42,7 @@ class StudyAssembler {
   void add_heartbeat(std::int64_t trial, std::optional<Nanos> at);
   void count_left_out() { ++left_out_; }
 
-  // Of the keys that a system attribute of a trial or a study can have, those that are read here.
+  // True for the system attributes of trials and studies that are read here.
   [[nodiscard]] static bool is_read(std::string_view key);
   // To change its state and times; null: it is of a study that is not kept, or there is none.
   [[nodiscard]] Trial* trial(std::int64_t id);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "storage/sqlite_tables.h"
+#include "storage/sqlite_storage.h"
 #include "storage/testing.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

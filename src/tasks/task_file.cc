@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "base/toml_table.h"
 #include "tasks/task_file_parameters.h"
-#include "tasks/task_list_make.h"
+#include "tasks/task_list.h"
 
 namespace headroom::tasks {
 
@@ -126,7 +126,7 @@ Result<void> read_environment(const TomlTable& table, TaskTemplate& task) {
   return {};
 }
 
-// What may stand in [defaults] and in [task].
+// Keys that may stand in [defaults] and in [task].
 Result<void> read_common(const TomlTable& table, TaskTemplate& task) {
   HR_TRYV(read_resources(table, task.rest.resources));
   HR_TRYV(read_policy(table, task.rest));

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/human.h"
-#include "tasks/task_list_make.h"
+#include "tasks/task_list.h"
 
 namespace headroom::tasks {
 

@@ -35,8 +35,7 @@ std::string error_of(std::string_view text) {
 // A task with further lines; they begin at line 3.
 std::string with(std::string_view lines) { return "[task]\ncommand = [\"t\"]\n" + std::string(lines); }
 
-TEST(TaskFile, EverythingAtOnce) {
-  const auto set = parse(R"TOML([batch]
+constexpr std::string_view kEverything = R"TOML([batch]
 name = "windows"
 [defaults]
 retries = 1
@@ -81,7 +80,10 @@ step = "iter (\\d+)"
 metric.loss = "loss=([0-9.]+)"
 param.lr = "lr ([0-9.]+)"
 phase.validate = "^Validating"
-)TOML");
+)TOML";
+
+TEST(TaskFile, EverythingAtOnce) {
+  const auto set = parse(kEverything);
   ASSERT_TRUE(set) << set.error().what;
   EXPECT_EQ(set->name, "windows");
   ASSERT_EQ(set->tasks.size(), 10U);

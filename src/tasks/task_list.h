@@ -9,8 +9,9 @@
 #include "model/batch.h"
 #include "output/log_pattern.h"
 #include "tasks/template.h"
+#include "tasks/template_task.h"
 
-// What goes into a batch, from whatever form a person wrote it in. The readers are functions of a text; errors name
+// The tasks of a batch, from whatever form a person wrote them in. The readers are functions of a text; errors name
 // file, line and key.
 namespace headroom::tasks {
 
@@ -20,12 +21,6 @@ struct TaskSet {
   std::vector<GroupSpec> groups;  // those with a limit
   std::vector<output::LogPattern> patterns;
 };
-
-// More is a mistake in the file, or another kind of program.
-inline constexpr std::size_t kMostTasks = 1'000'000;
-inline constexpr std::size_t kMostParameters = 10'000;  // of a task
-inline constexpr std::size_t kMostBytes = std::size_t{512}
-                                          << 20;  // of all tasks' commands, environments and parameters
 
 using FileReader = std::function<Result<std::string>(const std::string& path)>;
 
@@ -53,5 +48,24 @@ struct ListOptions {
 // source before; :::: and ::::+ read them from files, one per line.
 [[nodiscard]] bool is_argument_list(const std::vector<std::string>& words);  // has a ::: or a relative
 [[nodiscard]] Result<TaskSet> tasks_from_arguments(const std::vector<std::string>& words, const ListOptions& options);
+
+// --- what the readers share, task files among them ---
+
+// The template that the options make, without a command.
+[[nodiscard]] Result<TaskTemplate> template_of(const ListOptions& options);
+// With that of --command; kInvalidInput where there is none.
+[[nodiscard]] Result<TaskTemplate> template_with_command(const ListOptions& options);
+// "params.csv:3"
+[[nodiscard]] std::string line_of(const ListOptions& options, std::size_t line);
+// The collected tasks; kInvalidInput where there are none.
+[[nodiscard]] Result<TaskSet> set_of(TaskCollector& collector, const ListOptions& options);
+// A task per value, which is {} of the command.
+[[nodiscard]] Result<TaskSet> tasks_from_values(const std::vector<std::string>& command,
+                                                std::vector<std::string> values, const ListOptions& options);
+// Reads each file once.
+[[nodiscard]] EnvironmentReader cached_environments(FileReader read);
+[[nodiscard]] Result<void> check_parameter_name(std::string_view name);
+
+[[nodiscard]] tl::unexpected<Error> too_many_parameters();
 
 }  // namespace headroom::tasks

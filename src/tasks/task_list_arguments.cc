@@ -4,7 +4,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
-#include "tasks/task_list_make.h"
+#include "tasks/task_list.h"
 
 namespace headroom::tasks {
 

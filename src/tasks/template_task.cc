@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "base/secrets.h"
 #include "base/strings.h"
-#include "tasks/template_words.h"
+#include "tasks/template.h"
 
 namespace headroom::tasks {
 
@@ -250,7 +250,7 @@ Result<TaskSpec> make_task(const TaskTemplate& from, const Row& row, std::size_t
 
 namespace {
 
-// Of what is written out for each task.
+// The size of what is written out for each task.
 std::size_t bytes_of(const TaskSpec& task) {
   std::size_t bytes = 0;
   for (const std::string& word : task.argv) bytes += word.size();

@@ -9,7 +9,6 @@
 
 #include "base/result.h"
 #include "model/batch.h"
-#include "tasks/task_list.h"
 #include "tasks/template.h"
 
 // A task before its parameters: what task files and lists of parameters have in common.
@@ -52,6 +51,12 @@ struct Row {
 };
 // `number` counts from 1 and names the task where nothing better does. Fills in everything but the identity.
 [[nodiscard]] Result<TaskSpec> make_task(const TaskTemplate& from, const Row& row, std::size_t number);
+
+// More is a mistake in the file, or another kind of program.
+inline constexpr std::size_t kMostTasks = 1'000'000;
+inline constexpr std::size_t kMostParameters = 10'000;  // of a task
+inline constexpr std::size_t kMostBytes = std::size_t{512}
+                                          << 20;  // of all tasks' commands, environments and parameters
 
 // Ends the making of a batch: names are made unique. kInvalidInput where two tasks were given one name, or where more
 // than `most_bytes` of commands, environments and parameters were to be kept.

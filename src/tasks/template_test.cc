@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "tasks/template_task.h"
-#include "tasks/template_words.h"
 
 namespace headroom::tasks {
 namespace {

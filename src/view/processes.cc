@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "view/processes.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "base/secrets.h"
 #include "model/entities.h"
-#include "view/parts.h"
 
 namespace headroom::view {
 
@@ -118,7 +119,7 @@ void add_contexts(const Recording& recording, const std::vector<SourceId>& gpus,
   }
 }
 
-// What the GPUs of a process last did or waited for in its name.
+// The account in which the GPUs of a process last were.
 void add_doing(const Explanation& explanation, std::vector<Process>& processes) {
   std::map<std::int64_t, const Slice*> last;
   for (const auto& slices : explanation.slices)

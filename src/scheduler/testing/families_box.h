@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "contention/sharing.h"
+#include "sim/core/sharing.h"
 
-// A simulated box for tests and benchmarks of the planner: GPUs as contention/ has them, cores shared by processor
+// A simulated box for tests and benchmarks of the planner: GPUs as sim/core/ has them, cores shared by processor
 // sharing, memory that grows as tasks go on, and out-of-memory for the one that asks last. Everything here is a model,
 // nothing is a measurement of a GPU. Same seed, same run.
 namespace headroom::scheduler::families {
