@@ -15,6 +15,7 @@
 #include "import/list_cells.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
+#include "import/table.h"
 
 namespace headroom {
 
@@ -254,6 +255,23 @@ std::string_view use_of_gpu(std::string_view name) {
   return rule && rule->metric == Metric::kGpuUtil ? "gpu_load_%" : name;
 }
 
+// "1234 MiB", "7.2/24 GB".
+bool is_in_bytes(std::string_view cell) {
+  const auto letters = cell.find_last_of("0123456789. ");
+  if (letters == std::string_view::npos || !is_digit(cell[0])) return false;
+  const std::string unit = lower(cell.substr(letters + 1));
+  return unit == "mib" || unit == "gib" || unit == "mb" || unit == "gb";
+}
+
+// "Mem" and "VRAM" without a unit may be in percent; where each cell has a unit of bytes, that is memory in use.
+std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::size_t column) {
+  const auto rule = csv_column(name) ? std::nullopt : csv_column(fmt::format("{} [MiB]", trim(name)));
+  const bool memory = rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed && !rule->gpu;
+  const bool in_bytes =
+      memory && std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return is_in_bytes(row[column]); });
+  return in_bytes ? "gpu_memory_used_mib" : name;
+}
+
 }  // namespace
 
 bool is_row(const std::vector<std::string_view>& cells) {
@@ -284,6 +302,12 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (seen.size() < 2) return names;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (are_dates(names, seen, i)) names[i] = "date";
+  const auto uses_memory = [](std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed;
+  };
+  if (!host && std::none_of(names.begin(), names.end(), uses_memory))
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_by_cells(names[i], seen, i);
   gpu = gpu && !name_models(names, seen);
   if (time && gpu) {
     tell_hosts(names, seen);
@@ -310,6 +334,28 @@ std::string_view may_tell_apart(const std::vector<std::string_view>& names, std:
         tells_hosts(seen, *at, i))
       return names[i];
   return "";
+}
+
+std::size_t rows_below_a_time(std::string_view rows, std::size_t cells, char separator) {
+  constexpr std::size_t kFewest = 10, kMostGpus = 64;  // times; rows
+  std::vector<std::size_t> below{0};
+  std::vector<std::string_view> row;
+  LineCursor lines(rows);
+  while (below.size() < 1000 && lines.next() && lines.complete()) {
+    if (time_of_line(lines.line())) {
+      below.push_back(0);
+      continue;
+    }
+    split_cells(lines.line(), separator, row);
+    const bool reading = row.size() == cells && std::any_of(row.begin(), row.end(), [](std::string_view cell) {
+                           return !cell.empty() && is_digit(cell[0]);
+                         });
+    if (reading) ++below.back();
+  }
+  below.pop_back();  // which may go on
+  if (below.size() < kFewest || below.front() < 2 || below.front() > kMostGpus) return 1;
+  const bool alike = std::all_of(below.begin(), below.end(), [&](std::size_t n) { return n == below.front(); });
+  return alike ? below.front() : 1;
 }
 
 }  // namespace headroom

@@ -27,6 +27,7 @@ constexpr std::array kSynonyms{
     Pair{"fb", "mem"},
     Pair{"framebuffer", "mem"},
     Pair{"bw", "bandwidth"},
+    Pair{"pwr", "power"},
     Pair{"watts", "power"},
     Pair{"watt", "power"},
     Pair{"temperature", "temp"},
@@ -125,6 +126,7 @@ constexpr std::array kSpellings{
     Spelling{"power usage", "power.draw"},
     Spelling{"package power", "power.draw", Needs::kGpu},
     Spelling{"package power sm", "power.draw"},
+    Spelling{"limit power usage", "power.draw"},  // nvidia-smi's "Pwr:Usage/Cap", both in one cell
     Spelling{"limit power", "power.limit"},
     Spelling{"enforced limit power", "enforced.power.limit"},
     Spelling{"temp", "temperature.gpu"},
