@@ -337,7 +337,7 @@ std::string_view may_tell_apart(const std::vector<std::string_view>& names, std:
 }
 
 std::size_t rows_below_a_time(std::string_view rows, std::size_t cells, char separator) {
-  constexpr std::size_t kFewest = 10, kMostGpus = 64;  // times; rows
+  constexpr std::size_t kFewest = 10, kMostGpus = 16;  // times; rows
   std::vector<std::size_t> below{0};
   std::vector<std::string_view> row;
   LineCursor lines(rows);
@@ -352,7 +352,8 @@ std::size_t rows_below_a_time(std::string_view rows, std::size_t cells, char sep
                          });
     if (reading) ++below.back();
   }
-  below.pop_back();  // which may go on
+  below.pop_back();                                                      // which may go on
+  if (!below.empty() && below.front() == 0) below.erase(below.begin());  // the first line is a time
   if (below.size() < kFewest || below.front() < 2 || below.front() > kMostGpus) return 1;
   const bool alike = std::all_of(below.begin(), below.end(), [&](std::size_t n) { return n == below.front(); });
   return alike ? below.front() : 1;

@@ -190,6 +190,12 @@ class CsvReader {
            (rule->role == ColumnRole::kTimestamp || rule->role == ColumnRole::kDate || rule->role == ColumnRole::kTime);
   }
 
+  // A header above all times: the line below it is the first of them; else "".
+  static std::string time_below(const LineCursor& at) {
+    LineCursor below(at.at_hand());
+    return below.next() ? time_of_line(below.line()).value_or("") : "";
+  }
+
   static bool tells_gpu(std::string_view name) {
     const auto rule = csv_column(name);
     return rule && (rule->gpu || rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid ||
@@ -214,6 +220,7 @@ class CsvReader {
     if (renamed || is_csv_header(names)) {
       header_ = at.line();
       reader_.set_candidate(may_tell_apart(names, at.at_hand(), separator_));
+      if (stamp_.empty() && std::none_of(names.begin(), names.end(), is_clock)) stamp_ = time_below(at);
       if (!stamp_.empty()) round_ = rows_below_a_time(at.at_hand(), names.size(), separator_);
       return use(names, at.number());
     }

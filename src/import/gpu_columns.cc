@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -146,7 +147,11 @@ std::optional<OfHost> of_host(std::string_view name) {
     const auto letters = std::count_if(small.begin(), small.begin() + static_cast<std::ptrdiff_t>(host.size()),
                                        [](char c) { return c >= 'a' && c <= 'z'; });
     const bool quantile = small[0] == 'p' && letters == 1;  // "p95"
-    if (letters == 0 || quantile || std::none_of(host.begin(), host.end(), is_digit)) continue;
+    constexpr std::array<std::string_view, 9> kNoHosts{"step",  "epoch", "run",   "exp", "trial",
+                                                       "phase", "stage", "batch", "iter"};
+    const bool other =
+        std::any_of(kNoHosts.begin(), kNoHosts.end(), [&](auto word) { return small.starts_with(word); });
+    if (letters == 0 || quantile || other || std::none_of(host.begin(), host.end(), is_digit)) continue;
     if (const auto rule = csv_column(name.substr(gpu)); rule && rule->gpu) return OfHost{host, name.substr(gpu)};
   }
   return std::nullopt;

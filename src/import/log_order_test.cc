@@ -248,6 +248,10 @@ TEST(Order, RowsBelowATimeAreOneOfEachGpuWhereTheyAreAsManyEachTime) {
     EXPECT_EQ(values(r, Metric::kGpuUtil, gpu).at(7), 0.70 + 0.01 * static_cast<double>(gpu));
   }
   EXPECT_THAT(detail(r, "no_gpu_column"), HasSubstr("taken as one of each GPU, in order"));
+  std::string once = "utilization.gpu [%], memory.used [MiB]\n";
+  for (int round = 0; round < 20; ++round)
+    once += fmt::format("2025-03-30 01:{:02}:00\n70 %, 200 MiB\n71 %, 200 MiB\n72 %, 200 MiB\n", round);
+  EXPECT_EQ(read_log(once).tracks.size(), 3u) << "the header stands above all times";
   EXPECT_NE(import_error(log(2)).what.find("several rows for one time"), std::string::npos) << "nothing says which";
   std::string bare = log(3);
   for (auto at = bare.find("util"); at != bare.npos; at = bare.find("util"))

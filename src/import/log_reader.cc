@@ -263,8 +263,7 @@ void LogReader::assume_month_first(std::string_view first) {
 
 void LogReader::number_rows() {
   builder_.data().losses.add(LossKind::kNoGpuColumn, 1, [] {
-    return std::string(
-        "no column says which GPU a row is about: the rows below each time are taken as one of each GPU, in order");
+    return std::string("the rows below each time are taken as one of each GPU, in order: no column says which");
   });
 }
 
@@ -397,8 +396,8 @@ CellValue LogReader::first_of_two(LogField& field, std::string_view text) {
   if (!both) return read_cell(text, field.rule);
   const std::string_view whole = trim(text.substr(slash + 1));
   std::string part(trim(text.substr(0, slash)));
-  if (!part.empty() && is_digit(part.back()))
-    part += std::string(" ") += trim(whole.substr(std::min(whole.find_first_not_of("0123456789., "), whole.size())));
+  const auto unit = whole.find_first_not_of("0123456789., ");
+  if (!part.empty() && is_digit(part.back()) && unit != std::string_view::npos) part += whole.substr(unit);
   auto rule = csv_column(metric == Metric::kPower ? "power.limit [W]" : "memory.total [MiB]");
   if (rule && metric == Metric::kPower)
     builder_.cell(builder_.slot(Metric::kPowerLimit), read_cell(whole, *rule));

@@ -299,6 +299,7 @@ TEST(OtherTools, HostsInTheNamesOfColumnsTellGpusOfOneNumberApart) {
   };
   EXPECT_NE(of("max_gpu0_util,min_gpu0_util"), "") << "no hosts";
   EXPECT_NE(of("p50_gpu0_util,p95_gpu0_util"), "");
+  EXPECT_NE(of("run1_gpu0_util,run2_gpu0_util"), "");
 }
 
 TEST(OtherTools, MemoryInOneCellWithTheWholeOrByItsUnitIsRead) {
@@ -312,6 +313,7 @@ TEST(OtherTools, MemoryInOneCellWithTheWholeOrByItsUnitIsRead) {
   EXPECT_EQ(values(box, Metric::kPower).at(0), 221);
   EXPECT_EQ(device_of(box.sources[0]).memory_total_bytes, std::int64_t{49140} << 20U);
   EXPECT_EQ(device_of(box.sources[0]).power_limit_watts, 300);
+  EXPECT_EQ(values(log("gpu_memory_usage", "9120/24564"), Metric::kMemoryUsed).at(0) / 1048576, 9120);
   const Recording bare = log("memory_used", "9.5/24 GiB");
   EXPECT_EQ(values(bare, Metric::kMemoryUsed).at(0) / 1048576, 9728);
   EXPECT_EQ(values(log("Mem", "14220 MiB"), Metric::kMemoryUsed).at(0) / 1048576, 14220);
