@@ -21,6 +21,8 @@ namespace headroom {
 
 namespace {
 
+constexpr int kMostNumbered = 64;  // GPUs that a table may have a column each of
+
 using Rows = std::vector<std::vector<std::string_view>>;
 
 Rows rows_of(std::string_view text, const std::vector<std::string_view>& names, char separator) {
@@ -279,7 +281,42 @@ bool is_row(const std::vector<std::string_view>& cells) {
                      [](std::string_view cell) { return !cell.empty() && is_digit(cell[0]) && is_time(cell); });
 }
 
+namespace {
+
+// "gpu0", "GPU 1", "cuda:2": the number of a GPU and nothing else.
+std::optional<int> only_a_gpu(std::string_view name) {
+  const std::string small = lower(trim(name));
+  const auto digits = small.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
+  std::string word = small.substr(0, digits);
+  while (!word.empty() && std::string_view(" _:#-").find(word.back()) != std::string_view::npos) word.pop_back();
+  const bool gpu = word == "gpu" || word == "cuda" || word == "card";
+  const auto number = gpu ? parse_number<int>(std::string_view(small).substr(digits)) : std::nullopt;
+  return number && *number < kMostNumbered ? number : std::nullopt;
+}
+
+// A column of each GPU that is called by nothing but its number is its use, where each cell is in percent.
+void name_uses(std::vector<std::string_view>& names, std::string_view rows, char separator) {
+  static const std::vector<std::string> kUses = [] {
+    std::vector<std::string> uses;
+    for (int i = 0; i < kMostNumbered; ++i) uses.push_back(fmt::format("gpu{}_util_percent", i));
+    return uses;
+  }();
+  if (std::none_of(names.begin(), names.end(), [](auto name) { return only_a_gpu(name).has_value(); })) return;
+  const Rows seen = rows_of(rows, names, separator);
+  if (seen.size() < 2) return;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto number = only_a_gpu(names[i]);
+    const bool percent = number && std::all_of(seen.begin(), seen.end(), [&](const auto& row) {
+                           return row[i].ends_with('%') && is_digit(row[i][0]);
+                         });
+    if (percent) names[i] = kUses[static_cast<std::size_t>(*number)];
+  }
+}
+
+}  // namespace
+
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
+  name_uses(names, rows, separator);
   bool metric = false, time = false, gpu = false, host = false;
   const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
   if (std::any_of(names.begin(), names.end(), is_epoch)) {

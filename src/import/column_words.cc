@@ -104,6 +104,7 @@ constexpr std::array kSpellings{
     Spelling{"sm usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"compute usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
+    Spelling{"last", "utilization.gpu", Needs::kGpuAndUnit, "%"},  // HWiNFO's "GPU-Last [%]" in German
     Spelling{"sm", "utilization.gpu", Needs::kGpu, "%"},
     Spelling{"sm", "clocks.sm", Needs::kGpu, "MHz"},
     Spelling{"", "power.draw", Needs::kGpu, "W"},

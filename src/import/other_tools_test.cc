@@ -302,6 +302,31 @@ TEST(OtherTools, HostsInTheNamesOfColumnsTellGpusOfOneNumberApart) {
   EXPECT_NE(of("run1_gpu0_util,run2_gpu0_util"), "");
 }
 
+TEST(OtherTools, ColumnsThatAreNumbersOfGpusAreTheirUseWhereTheyAreInPercent) {
+  const auto log = [](std::string_view header, std::string_view cells) {
+    std::string text = fmt::format("when,{}\n", header);
+    for (int s = 0; s < 9; ++s) text += fmt::format("20250505T23500{}Z,{}\n", s, cells);
+    return text;
+  };
+  const Recording r = read_log(log("gpu0,GPU 1", "80%,60 %"));
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 0).at(0), 0.8);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 1).at(8), 0.6);
+  EXPECT_EQ(r.meta.end, 1'746'489'008 * kSecond) << "a time in the basic form of ISO 8601";
+  EXPECT_NE(import_error(log("gpu0,gpu1", "80,60")).what, "") << "perhaps power";
+  EXPECT_EQ(values(read_log(log("GPU-Last [%]", "80")), Metric::kGpuUtil).at(0), 0.8);
+}
+
+TEST(OtherTools, WhatCometExportsIsATableWithARowPerMetric) {
+  std::string text = "metricName,metricValue,timestamp,step\n";
+  for (int s = 0; s < 20; ++s)
+    text += fmt::format("sys.gpu.0.gpu_utilization,80,{0},{1}\nsys.gpu.1.gpu_utilization,60,{0},{1}\n",
+                        1'750'000'000'000 + 5000 * s, s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 1).at(3), 0.6);
+}
+
 TEST(OtherTools, MemoryInOneCellWithTheWholeOrByItsUnitIsRead) {
   const auto log = [](std::string_view header, std::string_view cells) {
     std::string text = fmt::format("time;gpu_util;{}\n", header);
