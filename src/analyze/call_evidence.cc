@@ -14,6 +14,15 @@ namespace {
 // A call that gives work to a device takes 5 us: one that takes so long loads or compiles something first.
 constexpr Nanos kLongLaunch = kMillisecond;
 
+// "cuModuleLoadData", "cudaHostAlloc", "hipModuleLoad": a call of CUDA or HIP, and no operator.
+bool is_call(std::string_view name) {
+  for (const std::string_view prefix : {"cuda", "cu", "hip"})
+    if (name.starts_with(prefix) && name.size() > prefix.size() && name[prefix.size()] >= 'A' &&
+        name[prefix.size()] <= 'Z')
+      return true;
+  return false;
+}
+
 // Joins a share to the one before that says the same.
 void put(std::vector<HostShare>& shares, Nanos length, const HostClaim& claim) {
   if (length <= 0) return;
@@ -112,7 +121,7 @@ ProfiledCalls::Call ProfiledCalls::call_of(const std::vector<std::string_view>& 
     if (call.where.empty()) call.where = name;
   }
   call.launches = launches_work(names.back());
-  if (call.launches && names.size() > 1 && call.where == names.front())
+  if ((call.launches || is_call(names.back())) && names.size() > 1 && call.where == names.front())
     call.where_long = fmt::format("{} in {}", names.back(), call.where);
   return call;
 }

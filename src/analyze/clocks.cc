@@ -113,21 +113,59 @@ std::vector<std::size_t> rows_under_load(const Track& track, const Window& windo
   return rows;
 }
 
+// Whether the clock sank for a minute and more, in each quarter of that time; no step, and no saw.
+std::optional<ClockFall> clock_fall(const Track& track, const std::vector<std::size_t>& rows) {
+  constexpr std::size_t kFewest = 20, kQuarters = 4;          // readings of the fall
+  constexpr double kNear = 0.03, kSteps = 0.1, kStays = 0.1;  // of the clock; of the fall; of the clock at its end
+  const Column& clock = *track.find(Metric::kSmClock);
+  if (rows.size() < 2 * kFewest) return std::nullopt;
+  std::vector<double> sorted;
+  for (const std::size_t row : rows) sorted.push_back(static_cast<double>(clock.values[row]));
+  std::sort(sorted.begin(), sorted.end());
+  const double high = sorted[sorted.size() * 99 / 100], low = sorted[sorted.size() / 20];
+  const auto at = [&](std::size_t i) { return static_cast<double>(clock.values[rows[i]]); };
+  std::size_t end = 0;
+  while (end < rows.size() && at(end) > (1 + kNear) * low) ++end;
+  std::size_t begin = end;
+  for (std::size_t i = 0; i < end; ++i)
+    if (at(i) >= (1 - kNear) * high) begin = i;
+  if (end - begin < kFewest || track.at[rows[end]] - track.at[rows[begin]] < 60 * kSecond) return std::nullopt;
+  double before = high;
+  for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
+    const std::size_t from = begin + quarter * (end - begin) / kQuarters,
+                      to = begin + (quarter + 1) * (end - begin) / kQuarters;
+    double sum = 0;
+    for (std::size_t i = from; i < to; ++i) sum += at(i);
+    const double mean = sum / static_cast<double>(to - from);
+    if (before - mean < kSteps * (high - low)) return std::nullopt;
+    before = mean;
+  }
+  for (std::size_t i = end; i < rows.size(); ++i)
+    if (at(i) > (1 + kStays) * low) return std::nullopt;
+  return ClockFall{{track.at[rows[begin]], track.at[rows[end]]}, high, low};
+}
+
 // A log with clocks and temperatures and no reasons.
 void by_heat(ClockLimits& sum, const Track& track, Slices slices, const Window& window, const Thresholds& limits) {
   constexpr std::int64_t kHot = 80;  // degrees C: GPUs lower their clocks somewhere above
   constexpr double kLower = 0.9;     // of the clock before
   const Column *clock = track.find(Metric::kSmClock), *heat = track.find(Metric::kTemperature);
   const auto rows = rows_under_load(track, window, limits[Threshold::kThrottleUtil], {clock, heat});
-  const auto before = rows.empty() ? std::nullopt : usual_clock(track, rows);
+  auto before = rows.empty() ? std::nullopt : usual_clock(track, rows);
   if (!before) return;
+  auto fall = clock_fall(track, rows);
+  if (fall) before = fall->from_mhz;  // which it had for less than a twentieth of the time, perhaps
+  const auto hot_and_low = [&](std::size_t row) {
+    return heat->values[row] >= kHot && static_cast<double>(clock->values[row]) < kLower * *before;
+  };
+  if (fall && std::none_of(rows.begin(), rows.end(), hot_and_low)) fall.reset();
   for (const std::size_t row : rows) {
     if (row == 0) continue;
-    const bool low = heat->values[row] >= kHot && static_cast<double>(clock->values[row]) < kLower * *before;
+    const bool low = fall ? track.at[row] > fall->time.begin : hot_and_low(row);
     const Window time{std::max(track.at[row - 1], window.begin), track.at[row]};
     add(sum, slices, time, low ? time.length() : 0);
   }
-  if (!sum.times.empty()) sum.clock_before_mhz = before, sum.hot = true;
+  if (!sum.times.empty()) sum.clock_before_mhz = before, sum.fall = fall, sum.hot = true;
 }
 
 // Rows under load that are `low` without a break for as long as no exchange between GPUs takes.

@@ -16,6 +16,12 @@ struct LimitedTime {
   bool operator==(const LimitedTime&) const = default;
 };
 
+// A clock that sank little by little, with kernels running.
+struct ClockFall {
+  Window time;  // from the last reading of the full clock to the first of the lowest
+  double from_mhz = 0, to_mhz = 0;
+};
+
 // What the driver said about a device's clocks while kernels ran.
 struct ClockLimits {
   bool recorded = false;                // its reasons were read at all
@@ -25,7 +31,8 @@ struct ClockLimits {
   std::int64_t reasons = 0;             // all such reasons, kReason… of model/metric.h
   // Nobody read reasons, and clocks were lower at times: the clock that it had else, with kernels running.
   std::optional<double> clock_before_mhz;
-  bool hot = false;            // at those times
+  std::optional<ClockFall> fall;  // to what it has at those times
+  bool hot = false;               // at those times
   bool below_maximum = false;  // no limit explains the clock then, which is far below the highest that the device has
   bool clocks_set = false;     // the driver named clocks that somebody set
   // Means in the limited time, of readings with kernels running; and at all other times, of the clock where these are

@@ -131,6 +131,7 @@ GpuAnalysis gpu_analysis(const Recording& recording, std::size_t index, const De
   gpu.profile = device_profile(recording, time.source, window.begin, window.end);
   gpu.held = held_memory(track, readings, recording.meta.interval);
   gpu.unreported = utilisation_unreported(track, gpu.stats, ledger, window);
+  if (gpu.unreported) gpu.power_levels = power_levels(track, readings);
   gpu.busy_error = busy_error(recording, time.source, window.begin, window.end, limits);
   say_as_the_ledger(ledger, gpu.stats);
   return gpu;

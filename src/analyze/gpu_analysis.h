@@ -10,6 +10,7 @@
 #include "analyze/held_memory.h"
 #include "analyze/ledger.h"
 #include "analyze/link.h"
+#include "analyze/power_levels.h"
 #include "analyze/regimes.h"
 #include "analyze/stats.h"
 #include "model/thresholds.h"
@@ -50,7 +51,8 @@ struct GpuAnalysis {
   std::optional<MemoryEnd> memory_end;             // for a window up to the end only
   std::optional<DeviceProfile> profile;            // absent: no profiler looked
   std::optional<HeldMemory> held;
-  bool idle_peer = false;   // it did nothing while another worked
+  std::optional<PowerLevels> power_levels;  // where its utilisation is not known
+  bool idle_peer = false;                   // it did nothing while another worked
   bool of_others = false;   // and kernels of other programs ran there, and no process of the job ever was
   bool unreported = false;  // it has readings, and never one of its utilisation
   Nanos busy_error = 0;     // its busy time may be so much less or more

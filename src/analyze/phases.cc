@@ -76,6 +76,16 @@ double cost_of_joining(const Run& one, const Run& other) {
   return n * m / (n + m) * apart * apart;
 }
 
+constexpr double kLittle = 3;  // times what counts as idle: hardly anything
+
+// The level of one window, of which what is hardly busy is one of its own: a wait in which a desktop draws is no part
+// of the work beside it, though neither is idle nor full.
+int fine_level_of(double share, const Thresholds& limits) {
+  constexpr int kHardlyBusy = 3;
+  const int level = level_of(share, limits);
+  return level == 1 && share < kLittle * limits[Threshold::kPhaseIdleBelow] ? kHardlyBusy : level;
+}
+
 // Windows of equal level. Where nobody looked for as long as a phase takes, none is known; for less, what was goes on.
 std::vector<Run> runs_of_one_level(const std::vector<Share>& shares, const Thresholds& limits) {
   std::vector<Run> runs;
@@ -85,7 +95,7 @@ std::vector<Run> runs_of_one_level(const std::vector<Share>& shares, const Thres
     const bool unseen = !seen && static_cast<double>(share.count) >= limits[Threshold::kPhaseWindows];
     const bool goes_on = !seen && !unseen && !runs.empty() && !runs.back().unseen;
     const double busy = goes_on ? runs.back().mean() : std::max(0.0, share.busy);
-    const int level = unseen ? kUnseen : goes_on ? before : level_of(busy, limits);
+    const int level = unseen ? kUnseen : goes_on ? before : fine_level_of(busy, limits);
     const auto count = static_cast<double>(share.count);
     const Run next{share.first, share.count, busy * count, busy * busy * count, level == 0 ? share.count : 0, unseen};
     if (runs.empty() || runs.back().unseen != unseen || before != level)
@@ -157,7 +167,6 @@ std::vector<Run> runs_of(const std::vector<Share>& shares, const Thresholds& lim
 // Of a GPU that idles some readings are a little above what counts as idle, and a few may be of something else; or all
 // of them are a little above it, as where a desktop draws, and hardly anything beside what it has at other times.
 int level_of(const Run& run, double busiest, const Thresholds& limits) {
-  constexpr double kLittle = 3;                         // times what counts as idle
   constexpr double kOfADesktop = 0.09, kHardly = 0.15;  // of the time; of the busiest
   if (run.unseen) return kUnseen;
   const bool mostly_idle = 2 * run.idle > run.count && run.mean() < kLittle * limits[Threshold::kPhaseIdleBelow];

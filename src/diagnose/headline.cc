@@ -14,6 +14,7 @@
 #include "base/human.h"
 #include "base/visible.h"
 #include "diagnose/claims.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/log_ends.h"
 #include "diagnose/named_code.h"
 #include "diagnose/unseen.h"
@@ -194,6 +195,19 @@ std::string mostly(const Analysis& a, const std::vector<std::size_t>& devices, A
   return fmt::format(", mostly {}", at_its_line ? function_of(named[0].spot()) : most->first);
 }
 
+// "in get_batch", "before the first marked range": where in a profiler's trace most of the time lies for which nothing
+// tells a reason; else "".
+std::string phase_of_idle(const Analysis& a, const std::vector<std::size_t>& devices) {
+  if (!is_profiled(a)) return "";
+  const Claims idle = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kUnexplained && std::find(devices.begin(), devices.end(), device) != devices.end();
+  });
+  if (const std::string phase = phase_of_most(a, idle); !phase.empty()) return "in " + phase;
+  constexpr double kMost = 0.8;
+  const auto before = static_cast<double>(length(before_first_range(a, idle)));
+  return before > 0 && before >= kMost * static_cast<double>(length(idle)) ? "before the first marked range" : "";
+}
+
 // "6:00", "3:00 to 6:00": how long these did hardly anything at the end.
 std::string lengths_of_ends(const Analysis& a, const std::vector<std::size_t>& devices) {
   std::vector<Nanos> lengths;
@@ -201,6 +215,18 @@ std::string lengths_of_ends(const Analysis& a, const std::vector<std::size_t>& d
   const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
   const std::string low = human_duration(*least), high = human_duration(*most);
   return low == high ? low : fmt::format("{} to {}", low, high);
+}
+
+// Whether of a log the share of one of these, of the time that its readings cover, is another than that of all the time
+// by a point and more.
+bool told_otherwise(const Analysis& a, const std::vector<std::size_t>& devices) {
+  constexpr double kPoint = 0.01;
+  if (!a.meta.origin.starts_with("import:")) return false;
+  return std::any_of(devices.begin(), devices.end(), [&](std::size_t device) {
+    const auto useful = static_cast<double>(a.ledger.total(Account::kUseful, device));
+    const Nanos read = a.ledger.span() - a.ledger.total(Account::kUnobserved, device);
+    return read > 0 && useful / static_cast<double>(read) - useful / static_cast<double>(a.ledger.span()) >= kPoint;
+  });
 }
 
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."
@@ -243,9 +269,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   for (const std::size_t device : devices) error += a.gpus[device].busy_error;
   const double material = a.limits[Threshold::kMaterial];
   const double unread = share(total(Account::kUnobserved));
-  std::string unknown = unread >= material ? fmt::format("; for {} no reading says what {} did", human_percent(unread),
-                                                         one ? "it" : "they")
-                                           : "";
+  std::string unknown =
+      unread >= material || (unread > 0 && told_otherwise(a, devices))
+          ? fmt::format("; for {} no reading says what {} did", human_percent(unread), one ? "it" : "they")
+          : "";
   std::string least = unknown.empty() ? "" : "at least ";
   const std::string none =
       fmt::format("No kernel was seen{} in {}{}.",
@@ -255,11 +282,11 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   std::string all = span_words(a);
   if (!unknown.empty() && read > 0 && is_imported(a.meta)) {  // who wrote the log was not there
     busy = human_percent(static_cast<double>(useful) / static_cast<double>(read));
+    by_read = true;
     unknown =
         fmt::format("; for {} of {} no reading says what {} did", human_percent(unread), all, one ? "it" : "they");
     all = fmt::format("the {} that readings cover", human_duration(read / static_cast<Nanos>(devices.size())));
     least.clear();
-    by_read = true;
   }
   const auto of_all = [&](Nanos ns) {
     return human_percent(static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, by_read ? read : time)));
@@ -286,7 +313,8 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
     return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
                        subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
                        all, mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
-  if (!a.job.has_contexts && pauses > 0 && useful > 0)
+  if (!a.job.has_contexts && useful > 0 &&
+      static_cast<double>(pauses) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) && pauses > 0)
     return fmt::format("{} {} {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices), did, least,
                        busy, all, mean_of(uneven(Account::kUseful)), of_all(idle), unknown);
   std::string text = fmt::format("{} {} {}{} of {}{}{}.", subject(a, devices), did, least, busy, all,
@@ -336,6 +364,12 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   std::string shares = uneven(largest->account);
   const bool code = (words(*largest) == kCode || words(*largest) == kAsleep) && shares.empty();
   if (code) shares = mostly(a, devices, largest->account, most);
+  const std::string phase = largest->account == Account::kUnexplained ? phase_of_idle(a, devices) : "";
+  if (!phase.empty())
+    return text +
+           fmt::format(" {} stood idle {}{}, most of it {}.", one ? "It" : "They", human_percent(share(most)),
+                       shares.empty() ? "" : " on average" + shares, phase) +
+           others;
   return text +
          fmt::format(" {} {}{}.",
                      one                      ? "It"
@@ -411,6 +445,23 @@ bool may_have_a_job_of_its_own(const Analysis& a) {
 
 constexpr const char* kTellsNothing = "That tells nothing of the time before and after";
 
+// " GPU 0: 26.7 GiB of 31.8 GiB of memory in use, 412 W.": of a single reading of a few GPUs.
+std::string levels_then(const Analysis& a) {
+  constexpr std::size_t kNamed = 4;
+  std::vector<std::string> gpus;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats *memory = a.stats_of(device, Metric::kMemoryUsed), *power = a.stats_of(device, Metric::kPower);
+    std::string text;
+    const auto total = a.devices[device].device.memory_total_bytes;
+    if (memory && memory->samples > 0)
+      text = fmt::format("{}{} of memory in use", human_bytes(static_cast<std::int64_t>(memory->max)),
+                         total ? " of " + human_bytes(*total) : "");
+    if (power && power->samples > 0) text += fmt::format("{}{:.0f} W", text.empty() ? "" : ", ", power->max);
+    if (!text.empty()) gpus.push_back(fmt::format("{}: {}", a.device_name(device), text));
+  }
+  return gpus.empty() || gpus.size() > kNamed ? "" : fmt::format(" {}.", fmt::join(gpus, "; "));
+}
+
 // Of a log that has too few readings to conclude anything.
 std::string about_readings(const Analysis& a, std::int64_t readings) {
   double highest = 0, least = 0, most = 0;
@@ -431,7 +482,7 @@ std::string about_readings(const Analysis& a, std::int64_t readings) {
   if (highest == 0 && most > 2 * least && readings > 1)
     text += fmt::format("; memory went from {} MiB to {} MiB, as at the start of a job",
                         static_cast<std::int64_t>(least) >> 20, static_cast<std::int64_t>(most) >> 20);
-  text += fmt::format(". {}: log for minutes, once a second.", kTellsNothing);
+  text += fmt::format(".{} {}: log for minutes, once a second.", readings == 1 ? levels_then(a) : "", kTellsNothing);
   if (!free.empty())
     text += fmt::format(" No program had a context of CUDA on {} then.",
                         free.size() == gpus ? "any of them" : gpu_names(a, free));

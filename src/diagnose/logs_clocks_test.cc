@@ -108,6 +108,24 @@ TEST(LogClocks, ClocksThatFallWithHeatAreFoundWithoutReasons) {
   EXPECT_EQ(find(with(1650, 92), Cause::kThrottling), nullptr);
 }
 
+TEST(LogClocks, AClockThatSinksLittleByLittleIsNoStep) {
+  Recording recording = log_of_gpus({[](double) { return working(0.98); }}, 600);
+  Track& track = recording.tracks[0];
+  Column clocks{Metric::kSmClock, {}, {}}, temperature{Metric::kTemperature, {}, {}};
+  for (std::size_t row = 0; row < track.at.size(); ++row) {
+    const double fallen = std::clamp((static_cast<double>(row) - 20) / 300, 0.0, 1.0);
+    clocks.values.push_back(from_unit(Metric::kSmClock, 2100 - 900 * fallen));
+    temperature.values.push_back(from_unit(Metric::kTemperature, 66 + 26 * fallen));
+  }
+  track.columns.push_back(clocks), track.columns.push_back(temperature);
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("its SM clock sank from 2100 MHz to 1200 MHz between")));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_NEAR(finding->gain->high, 1.45, 0.06) << "2100 MHz of 1440 MHz on average";
+}
+
 TEST(LogClocks, ClocksThatFallWithThePowerAreNotHealthy) {
   const auto with = [](double clock, double power, double heat, int period = 1000) {
     Recording recording = log_of_gpus({[=](double t) {

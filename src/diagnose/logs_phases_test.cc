@@ -168,8 +168,18 @@ TEST(LogPhases, BurstsThatAreTooShortForAPhaseAreTold) {
                                           }},
                                           600)));
   };
-  EXPECT_THAT(with(0.4), HasSubstr("GPU 0 is idle but for short bursts for "));
+  EXPECT_THAT(with(0.4), HasSubstr("GPU 0 is hardly busy (1.6 % on average) for "));
   EXPECT_THAT(with(0.0), HasSubstr("GPU 0 is idle for "));
+}
+
+TEST(LogPhases, WaitsThatAreHardlyBusyAreNoPartOfWorkThatIsNotFull) {
+  const auto gpu = [](double t) {
+    const int second = static_cast<int>(t), noise = second * 7 % 5;
+    return working(second % 24 >= 20 ? 0.03 + 0.01 * noise : 0.83 + 0.02 * noise);
+  };
+  const std::string text = everything(explain(log_of_gpus({gpu}, 348)));
+  EXPECT_THAT(text, HasSubstr("4.0 s at a time, 14 times, every 24.0 s"));
+  EXPECT_THAT(text, Not(HasSubstr("bursts"))) << "it draws all along";
 }
 
 TEST(LogPhases, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {

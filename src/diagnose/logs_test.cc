@@ -86,7 +86,10 @@ TEST(Logs, ALogThatWasNotAskedForUtilisationTellsWhatItHas) {
 
 TEST(Logs, AFewReadingsTellNothingButThemselves) {
   const Explanation one = explain(log_of_gpus({[](double) { return working(0.65); }}, 1));
-  EXPECT_THAT(one.headline, HasSubstr("The log has 1 reading of the GPU. That tells nothing"));
+  EXPECT_THAT(
+      one.headline,
+      HasSubstr(
+          "The log has 1 reading of the GPU. GPU 0: 11.2 GiB of 48.0 GiB of memory in use, 350 W. That tells nothing"));
   EXPECT_TRUE(one.findings.empty());
   EXPECT_FALSE(one.bound);
   const auto idle = [](double) { return LogRow{0.0, 0.0, 20, 1e9}; };
@@ -98,6 +101,23 @@ TEST(Logs, AFewReadingsTellNothingButThemselves) {
   EXPECT_EQ(find(start, Cause::kHang), nullptr);
   EXPECT_THAT(explain(log_of_gpus({[](double) { return working(0.65); }}, 10)).headline,
               Not(HasSubstr("tells nothing")));
+}
+
+TEST(Logs, OfOneReadingItsMemoryAndPowerAreSaid) {
+  EXPECT_THAT(explain(log_of_gpus({[](double) {
+                                    return LogRow{0.97, 0.4, 412, 27e9};
+                                  }},
+                                  1))
+                  .headline,
+              HasSubstr("has 1 reading of the GPU. GPU 0: 25.1 GiB of 48.0 GiB of memory in use, 412 W. That tells "));
+}
+
+TEST(Logs, AGpuWhoseMemoryIsHeldWithoutAKernelMayBeAServers) {
+  const Explanation e = explain(log_of_gpus({[](double) { return LogRow{0.0, 0.0, 31, 12e9}; }}, 600));
+  const Finding* finding = find(e, Cause::kInteractiveHoldingGpu);
+  ASSERT_TRUE(finding) << everything(e);
+  EXPECT_THAT(finding->advice, HasSubstr("let others share the GPU, or give it back"));
+  EXPECT_THAT(finding->advice, Not(HasSubstr("torch.cuda.is_available"))) << "somebody has a context there";
 }
 
 TEST(Logs, ALargerBatchFitsWhereMostOfTheMemoryIsFree) {
@@ -166,6 +186,13 @@ TEST(Logs, JobsThatUsersTellApartHaveBoundsOfTheirOwn) {
   EXPECT_THAT(everything(explain(log)), HasSubstr("if one job uses all")) << "one user's";
 }
 
+TEST(Logs, OfGpusThatHardlyWorkNoneCountsAsInUse) {
+  const auto at = [](double util) { return [=](double) { return working(util); }; };
+  const auto nobody = [](double) { return LogRow{0.0, 0.0, 40, 1e6}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({at(0.93), at(0.92), nobody, at(0.04)}, 240))),
+              HasSubstr("with all of them in use 2.0x the work per second at most"));
+}
+
 TEST(Logs, MemoryIsThatOfTheFullestGpu) {
   const auto with = [](double memory) { return [=](double) { return LogRow{0.9, 0.4, 350, memory}; }; };
   Recording log = log_of_gpus({with(30e9), with(4e6)}, 120);
@@ -181,6 +208,39 @@ TEST(Logs, WhereMemoryIsFullNoLargerBatchIsPromised) {
   EXPECT_THAT(says(20e9), HasSubstr("a batch k times larger gains at most"));
   EXPECT_THAT(says(50e9), HasSubstr("memory is nearly full, unless the job keeps more of it than it needs"));
   EXPECT_THAT(says(50e9), Not(HasSubstr("a batch k times larger")));
+  EXPECT_THAT(says(47.5e9), HasSubstr("memory has too little room for a larger batch, unless the job keeps"))
+      << "health calls that in order";
+}
+
+TEST(Logs, AShareOfTheTimeIsOfWhatWasRead) {
+  const Explanation e = explain(log_of_gpus({[](double t) { return working(t <= 100 ? 0.9 : 0.4); },
+                                             [](double t) {
+                                               return t <= 195 ? working(0.9) : LogRow{{}, {}, 200, 12e9};
+                                             }},
+                                            200));
+  EXPECT_THAT(e.headline, HasSubstr("GPU 1 90 %")) << "the 5 s without a reading are a fortieth of its time";
+}
+
+TEST(Logs, AGpuThatIsSeldomBusyAndHoldsItsMemoryMayBeAServers) {
+  const auto log = [](double share, double least) {
+    std::mt19937_64 random(7);
+    std::vector<bool> busy;
+    for (int i = 0; i < 600; ++i) busy.push_back(static_cast<double>(random() % 1000) < 1000 * share);
+    return explain(log_of_gpus({[=](double t) {
+                                 const bool now = busy[static_cast<std::size_t>(t) % busy.size()];
+                                 return LogRow{now ? 0.9 : 0.0, now ? 0.4 : 0.0, now ? 250 : 60, t < 60 ? least : 19e9};
+                               }},
+                               600));
+  };
+  const Explanation serves = log(0.09, 19e9);
+  const Finding* finding = find(serves, Cause::kInteractiveHoldingGpu);
+  ASSERT_TRUE(finding) << everything(serves);
+  EXPECT_EQ(finding->candidates.front(), Cause::kInteractiveHoldingGpu);
+  EXPECT_THAT(finding->bound, HasSubstr("if a job computes there, whatever the cause, at most"));
+  EXPECT_THAT(finding->bound, Not(HasSubstr("batch")));
+  EXPECT_THAT(finding->advice, HasSubstr("let others share the GPU, or give it back"));
+  EXPECT_THAT(everything(log(0.4, 19e9)), Not(HasSubstr("if a job computes there"))) << "often enough";
+  EXPECT_THAT(everything(log(0.09, 1e9)), Not(HasSubstr("if a job computes there"))) << "its memory came later";
 }
 
 TEST(Logs, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {

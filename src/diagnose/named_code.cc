@@ -395,6 +395,33 @@ std::map<std::string, Nanos> by_named_phase(const Analysis& a, const Claims& cla
   return by_name;
 }
 
+namespace {
+constexpr double kMostOfIt = 0.8;  // of a time in a phase
+}  // namespace
+
+std::string phase_of_most(const Analysis& a, const Claims& claims) {
+  for (const auto& [name, ns] : by_named_phase(a, claims))
+    if (static_cast<double>(ns) >= kMostOfIt * static_cast<double>(length(claims))) return name;
+  return "";
+}
+
+Claims before_first_range(const Analysis& a, const Claims& claims) {
+  Claims lead, rest;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto& slices = a.devices[device].slices;
+    const auto first = std::find_if(slices.begin(), slices.end(), [&](const Slice& s) {
+      return s.named >= 0 && a.phases[static_cast<std::size_t>(s.named)].named_by != "stacks";
+    });
+    if (first == slices.end() || first->begin <= a.window.begin) continue;
+    lead.push_back({device, a.window.begin, first->begin, Account::kUnexplained, -1});
+    rest.push_back({device, first->begin, a.window.end, Account::kUnexplained, -1});
+  }
+  Nanos named = 0;
+  for (const auto& [name, ns] : by_named_phase(a, rest)) named += ns;
+  const bool mostly = static_cast<double>(named) >= kMostOfIt * static_cast<double>(length(rest));
+  return mostly ? common(claims, lead) : Claims{};
+}
+
 void name_the_phase(const Analysis& a, Finding& finding) {
   constexpr double kLeast = 0.05;
   const auto is_said = [](const Phase& phase) { return !phase.named_by.empty() && phase.named_by != "stacks"; };

@@ -74,6 +74,13 @@ void name_the_workers_code(const Analysis& a, Finding& finding);
 // Of the claimed time how much lies in which phase, of those that the job itself names.
 [[nodiscard]] std::map<std::string, Nanos> by_named_phase(const Analysis& a, const Claims& claims);
 
+// The one that four fifths of it lie in; "": none.
+[[nodiscard]] std::string phase_of_most(const Analysis& a, const Claims& claims);
+
+// What of it lies before the first range that the job, its framework or a library marked, where such ranges have most
+// of the rest: what they mark is what the job does again and again.
+[[nodiscard]] Claims before_first_range(const Analysis& a, const Claims& claims);
+
 // Says in a finding which phases its time lies in, of those that the job itself names: what stacks tell of phases is in
 // the accounts already.
 void name_the_phase(const Analysis& a, Finding& finding);

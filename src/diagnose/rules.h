@@ -48,6 +48,8 @@ using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 [[nodiscard]] std::vector<Finding> profiled_waits(const Analysis&);
 // Of a trace no driver was asked and no process was looked at: what a rule for those found rests on the trace.
 void name_the_trace(const Analysis&, Finding&);
+// "5 times, as a rule 896 ms at a time, every 1.3 s": of the waits that most of its time is, and not each step's.
+void say_rounds(const Analysis&, Finding&);
 [[nodiscard]] std::vector<Finding> exposed_communication(const Analysis&);
 // rules_ranks.cc: several GPUs
 [[nodiscard]] std::vector<Finding> slow_rank(const Analysis&);

@@ -170,7 +170,13 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   if (clocks.looks > 0)
     evidence.push_back(fmt::format("it was asked for the limits in force {} while kernels ran, and named one in {}",
                                    clocks.looks == 1 ? "once" : fmt::format("{} times", clocks.looks), clocks.limited));
-  if (clocks.clock_before_mhz)
+  if (clocks.fall)
+    evidence.push_back(
+        fmt::format("its SM clock sank from {:.0f} MHz to {:.0f} MHz between {} and {} as it grew hot, "
+                    "with kernels running{}; {}",
+                    clocks.fall->from_mhz, clocks.fall->to_mhz, a.when(clocks.fall->time.begin),
+                    a.when(clocks.fall->time.end), power_words(clocks), no_reason(a)));
+  else if (clocks.clock_before_mhz)
     evidence.push_back(fmt::format("SM clock {:.0f} MHz {}{}, {:.0f} MHz {}, with kernels running{}; {}",
                                    *clocks.limited_clock_mhz, clocks.hot ? "while it was hot" : "with far less power",
                                    when_limited(a, clocks), *clocks.clock_before_mhz, clocks.hot ? "before" : "else",
@@ -403,6 +409,28 @@ Finding no_tensor_pipes(const Analysis& a, std::size_t device, const KernelLoad&
 
 }  // namespace
 
+namespace {
+
+// What else was logged of what the kernels do: how busy the tensor pipes were, and what went over PCIe.
+std::vector<std::string> pipes_and_link(const Analysis& a, std::size_t device) {
+  std::vector<std::string> words;
+  const auto mean = [&](Metric metric) -> std::optional<double> {
+    const MetricStats* stats = a.stats_of(device, metric);
+    return stats && stats->samples > 0 ? std::optional(stats->mean) : std::nullopt;
+  };
+  if (const auto tensor = mean(Metric::kTensorActive))
+    words.push_back(fmt::format("its tensor pipes were active {} of the time", human_percent(*tensor)));
+  const auto in = mean(Metric::kPcieRxRate), out = mean(Metric::kPcieTxRate);
+  const auto rate = [](double bytes) { return human_bytes(static_cast<std::int64_t>(bytes)) + "/s"; };
+  if (in && out)
+    words.push_back(fmt::format("over PCIe {} came to it and {} went from it", rate(*in), rate(*out)));
+  else if (in)
+    words.push_back(fmt::format("over PCIe {} came to it", rate(*in)));
+  return words;
+}
+
+}  // namespace
+
 // "100 %" means that a kernel was resident, not that it did much. A question, not a loss: it costs no idle time.
 std::vector<Finding> busy_but_inefficient(const Analysis& a) {
   std::vector<Finding> findings;
@@ -421,6 +449,11 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
       finding.confidence = Confidence::kMedium;
       finding.title = fmt::format("{}: while its kernels run, {} of its SMs are active", a.device_name(device),
                                   human_percent(*load.sm_of_kernels));
+      finding.advice =
+          "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
+      finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";
+    } else if (load.sm) {
+      append(finding.evidence, pipes_and_link(a, device));
       finding.advice =
           "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
       finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";

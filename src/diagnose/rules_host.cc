@@ -480,6 +480,7 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
     finding.evidence.push_back("that it saves is told by its own words or its stacks: nothing had gone to storage yet");
   if (s.owners > 0) finding.evidence.push_back(owner_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
+  if (is_profiled(a)) say_rounds(a, finding);
   append(finding.evidence, growth(a, finding.claims));
   claim_waits_beside(a, parts.beside_checkpoint, finding);
   const bool spins = std::any_of(finding.claims.begin(), finding.claims.end(),

@@ -357,12 +357,19 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   finding.advice =
       "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "
       "itself: headroom run -- CMD";
+  if (held && !starts && !of_the_job && a.meta.origin.starts_with("import:")) {  // CUDA has a context there
+    finding.candidates.insert(finding.candidates.begin() + 1, Cause::kInteractiveHoldingGpu);
+    finding.advice =
+        "if a server or a session holds the memory, let others share the GPU, or give it back; else record the job "
+        "itself: headroom run -- CMD";
+  }
   if (starts && !of_the_job) {
     finding.candidates.insert(finding.candidates.begin(), Cause::kStartupLoad);
     finding.advice = "log on until its kernels run, or record the job itself: headroom run -- CMD";
   }
   if (unused) {
     std::erase(finding.candidates, Cause::kHang);  // kernels came again
+    std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
     finding.candidates.push_back(Cause::kInteractiveHoldingGpu);
     finding.advice =
         "if nothing but a desktop or an idle server is there, use the GPU or give it back; else record the job itself: "

@@ -216,6 +216,18 @@ std::vector<std::string> held_memory(const Analysis& a, const std::vector<std::s
                       human_bytes(static_cast<std::int64_t>(least)), held.size() > 1 ? " and more each" : "")};
 }
 
+// How many of them worked about as much as the one that did most: one that hardly works is in use no more than one that
+// does not.
+std::size_t as_busy_as_most(const Analysis& a, const std::vector<std::size_t>& working) {
+  Nanos most = 0;
+  const auto own = [&](std::size_t device) {
+    return a.ledger.busy(device) - a.ledger.total(Account::kForeign, device);
+  };
+  for (const std::size_t device : working) most = std::max(most, own(device));
+  return static_cast<std::size_t>(
+      std::count_if(working.begin(), working.end(), [&](std::size_t device) { return 2 * own(device) >= most; }));
+}
+
 Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                       const std::vector<std::size_t>& working) {
   Finding finding;
@@ -275,7 +287,8 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
       "{}{} the work per second at most, if it can be split evenly over all {}, and nothing for a "
       "single task that uses one GPU",
       most > 1 ? "" : "with fewer GPUs the job takes as long, and the others come back; with all of them in use ",
-      human_factor(static_cast<double>(a.devices.size()) / static_cast<double>(working.size())), a.devices.size());
+      human_factor(static_cast<double>(a.devices.size()) / static_cast<double>(as_busy_as_most(a, working))),
+      a.devices.size());
   if (jobs_by_users(a).empty()) return finding;
   // Jobs of several users: it is free for another one, or somebody's who does not use it.
   if (std::any_of(idle.begin(), idle.end(), [&](std::size_t device) { return has_users(a, device); })) {

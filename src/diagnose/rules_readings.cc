@@ -49,8 +49,22 @@ bool larger_batch_may_fit(const Analysis& a) {
   return true;
 }
 
+// As health judges it.
+bool memory_is_full(const Analysis& a) {
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+    const auto total = a.devices[device].device.memory_total_bytes;
+    if (memory && memory->samples > 0 && total &&
+        memory->max >= a.limits[Threshold::kMemoryFull] * static_cast<double>(*total))
+      return true;
+  }
+  return false;
+}
+
 std::string batch_sentence(const Analysis& a, double by_utilisation) {
-  if (!larger_batch_may_fit(a)) return "; memory is nearly full, unless the job keeps more of it than it needs";
+  if (!larger_batch_may_fit(a))
+    return fmt::format("; memory {}, unless the job keeps more of it than it needs",
+                       memory_is_full(a) ? "is nearly full" : "has too little room for a larger batch");
   return fmt::format("; a batch k times larger gains at most min(k, {}), if the batch is the cause",
                      human_factor(by_utilisation));
 }
@@ -295,9 +309,10 @@ std::vector<std::string> beats(const Analysis& a) {
   std::vector<std::string> sentences;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto& beat = a.gpus[device].beat;
-    const auto in_phases = [&](const Slice& slice) { return in_a_phase(a, device, slice); };
-    const auto& slices = a.devices[device].slices;
-    if (!beat || std::any_of(slices.begin(), slices.end(), in_phases)) continue;
+    const auto in_phases = [&](std::size_t of, const Slice& slice) {
+      return of == device && in_a_phase(a, device, slice);
+    };
+    if (!beat || a.material(length(claim(a, in_phases)))) continue;  // that is a finding of its own
     sentences.push_back(
         fmt::format("{}: it goes in rounds of {:.0f} readings ({}), {} of them: in most {:.0f} show hardly a kernel",
                     a.device_name(device), beat->readings,
@@ -315,11 +330,12 @@ std::vector<std::string> rounds_of(const Analysis& a) {
   std::vector<std::string> each = beats(a);
   if (!a.common_lows || at_work.size() < 2 || each.size() != at_work.size()) return each;
   const auto& first = a.gpus[at_work.front()].beat;
-  const bool alike = first && std::all_of(at_work.begin(), at_work.end(), [&](std::size_t device) {
-                       const auto& beat = a.gpus[device].beat;
-                       return beat && std::lround(beat->readings) == std::lround(first->readings) &&
-                              std::lround(beat->low) == std::lround(first->low);
-                     });
+  const bool alike =
+      first && std::all_of(at_work.begin(), at_work.end(), [&](std::size_t device) {
+        const auto& beat = a.gpus[device].beat;
+        // A reading that is missing makes some rounds of one GPU shorter.
+        return beat && std::abs(beat->readings - first->readings) <= 1 && std::abs(beat->low - first->low) <= 1;
+      });
   if (!alike) return each;
   return {
       fmt::format("{} are low in the same readings ({} of {}), in rounds of {:.0f} ({}), {} of them: in most {:.0f} "
@@ -383,6 +399,35 @@ std::string may_share(const Analysis& a, std::vector<std::size_t> apart) {
                      gpu_names(a, apart), one ? "does" : "do", one ? "a GPU with more" : "one GPU",
                      one ? "it was" : "together they were", human_percent(busy),
                      one ? "" : ", and the others come back");
+}
+
+}  // namespace
+
+namespace {
+
+// Whether all GPUs of a log are rather those of a server or of somebody's session: memory is held all along, and
+// kernels run seldom, and in no rhythm. A job that computes is busier, even where it waits for its data.
+bool may_serve(const Analysis& a) {
+  constexpr double kSeldom = 0.15, kAllAlong = 0.8;  // of the time; of the most memory, at the least
+  if (!a.meta.origin.starts_with("import:") || a.job.has_contexts) return false;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+    if (a.gpus[device].beat || a.gpus[device].quiet_end || busy_share(a, device) > kSeldom || !memory ||
+        memory->samples == 0 || memory->max < kLeastContext || memory->min < kAllAlong * memory->max)
+      return false;
+    const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
+    if (!util || util->p50 > a.limits[Threshold::kQuietUtil]) return false;
+  }
+  return true;
+}
+
+void say_that_it_may_serve(const Analysis& a, Finding& finding) {
+  std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+  finding.evidence.push_back("memory is held all along, and most readings show hardly a kernel");
+  finding.advice = "if a server or a session waits there for requests, let others share " +
+                   std::string(a.devices.size() == 1 ? "the GPU" : "the GPUs") + ", or give " +
+                   (a.devices.size() == 1 ? "it" : "them") + " back; else " + finding.advice;
 }
 
 }  // namespace
@@ -486,8 +531,11 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     say_both_ways(a, apart, all, finding);
     return only(std::move(finding));
   }
-  finding.bound = fmt::format("whatever the cause, at most {} {}{}", human_factor(finding.gain->high),
-                              finding.gain->condition, between_steps ? batch_sentence(a, finding.gain->high) : "");
+  const bool serves = may_serve(a);
+  if (serves) say_that_it_may_serve(a, finding);
+  finding.bound = fmt::format("{}whatever the cause, at most {} {}{}", serves ? "if a job computes there, " : "",
+                              human_factor(finding.gain->high), finding.gain->condition,
+                              between_steps && !serves ? batch_sentence(a, finding.gain->high) : "");
   finding.gain->any_cause = true;
   return only(std::move(finding));
 }
@@ -548,8 +596,11 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       std::erase(finding.candidates, Cause::kBurstyInput);
       finding.candidates.insert(finding.candidates.begin() + 1, Cause::kBurstyInput);
     }
-    finding.title = fmt::format("{} idles in phases that recur{}", a.device_name(device),
-                                long_waits ? "" : ": a pattern, not a fault");
+    const bool regular = is_regular(a, finding.claims, device);
+    finding.title = fmt::format("{} idles {}", a.device_name(device),
+                                !regular     ? "again and again, at no regular times"
+                                : long_waits ? "in phases that recur"
+                                             : "in phases that recur: a pattern, not a fault");
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, finding.claims));
     append(finding.evidence, common_words(a));
@@ -582,7 +633,7 @@ std::vector<Finding> idle_phases(const Analysis& a) {
                       "each time",
                       human_duration(uneven->first), human_duration(uneven->second)));
     }
-    if (!is_regular(a, finding.claims, device)) {  // as people type and requests come
+    if (!regular) {  // as people type and requests come
       std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
       finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
       if (const std::string held = memory_words(a, device); !held.empty()) finding.evidence.push_back(held);

@@ -337,7 +337,8 @@ bool name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   return false;
 }
 
-// "5 times, as a rule 896 ms at a time, every 1.3 s": of the waits that most of the time is, and not each step's.
+}  // namespace
+
 void say_rounds(const Analysis& a, Finding& finding) {
   constexpr std::size_t kFewest = 3;
   constexpr Nanos kShort = 10;     // of the longest a tenth
@@ -358,6 +359,8 @@ void say_rounds(const Analysis& a, Finding& finding) {
                                          human_duration(static_cast<Nanos>(median(std::move(lengths)))),
                                          period ? ", every " + human_duration(*period) : ""));
 }
+
+namespace {
 
 constexpr const char* kOtherSteps =
     "a trace of other steps in which it does not recur: profilers also slow the host down";
@@ -457,6 +460,8 @@ Nanos median_length(const Claims& claims) {
 // Between one operator or call and the next: what reads or writes a file, or waits for another process, takes longer.
 constexpr Nanos kShortPause = 50 * kMicrosecond;
 
+constexpr std::string_view kGpuWaits = "The GPU waits";
+
 // The thread that launches next is in no operator and no call, or what was launched has not begun.
 std::vector<Finding> unexplained(const Analysis& a) {
   std::vector<Finding> findings;
@@ -469,6 +474,16 @@ std::vector<Finding> unexplained(const Analysis& a) {
   const auto told = [&](const char* what) { return a.meta.extra.find(what) == a.meta.extra.end(); };
   const bool operators = told("operators"), calls = told("calls");
   const bool unread = !calls && a.meta.extra.at("calls") == "not read";
+  if (Claims lead = before_first_range(a, between); a.material(length(lead))) {
+    between = without(between, lead);
+    Finding first = waits(std::move(lead));
+    first.confidence = Confidence::kMedium;
+    first.title = "Before the first marked range of the trace the GPU waits for the host";
+    first.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kHostGraphBuilding};
+    first.advice = "where it is set-up, it passes once: see in the marked ranges how the job goes on";
+    gains_once(a, first);
+    findings.push_back(std::move(first));
+  }
   if (a.material(length(between))) {
     Finding finding = waits(std::move(between));
     finding.confidence = Confidence::kLow;
@@ -478,6 +493,9 @@ std::vector<Finding> unexplained(const Analysis& a) {
                     : operators ? "The GPU waits while no operator runs"
                     : unread    ? "The GPU waits, and what the host did meanwhile is not read from this trace"
                                 : "The GPU waits, and what the host did meanwhile is not told by this trace";
+    if (const std::string phase = phase_of_most(a, finding.claims); !phase.empty())
+      finding.title = unread ? fmt::format("The GPU waits while the host is in {}", phase)
+                             : finding.title.replace(0, kGpuWaits.size(), fmt::format("The GPU waits in {}", phase));
     if (!operators && calls) finding.evidence = {"the trace has no operators: whether one ran is not known"};
     if (operators && !calls) finding.evidence = {"the trace has no CUDA calls: whether one ran is not known"};
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,

@@ -69,6 +69,17 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
 
 namespace {
 
+// "32 W in 40 % of the readings, 318 W in the others: from 10:02:00 to 10:11:40"
+std::string levels_words(const Analysis& a, const PowerLevels& levels) {
+  const auto& high = levels.high;
+  std::string text =
+      fmt::format("two levels: {} W in {} of the readings, {} W in the others", human_figure(levels.low_watts, 3),
+                  human_percent(1 - levels.high_share), human_figure(levels.high_watts, 3));
+  if (high.size() == 1) return text + fmt::format(" (from {} to {})", a.when(high[0].begin), a.when(high[0].end));
+  text += fmt::format(" ({} times", human_count(static_cast<std::int64_t>(high.size())));
+  return text + (levels.period ? fmt::format(", every {})", human_duration(*levels.period)) : ")");
+}
+
 // What a log without utilisation does tell of a GPU.
 std::vector<std::string> told_instead(const Analysis& a, std::size_t device) {
   std::vector<std::string> parts;
@@ -84,6 +95,7 @@ std::vector<std::string> told_instead(const Analysis& a, std::size_t device) {
                                 human_figure(power->min, 3), human_figure(power->max, 3),
                                 human_figure(power->mean * seconds(a.ledger.span()), 3),
                                 human_duration(a.ledger.span())));
+  if (const auto& levels = a.gpus[device].power_levels) parts.push_back(levels_words(a, *levels));
   if (const MetricStats* memory = stats(Metric::kMemoryUsed))
     parts.push_back(fmt::format("memory {} at most", human_bytes(static_cast<std::int64_t>(memory->max))));
   if (const MetricStats* clock = stats(Metric::kSmClock))

@@ -163,6 +163,32 @@ TEST(Traces, HowOftenALoaderIsWaitedForIsTold) {
       << (input->evidence.empty() ? "" : input->evidence.back());
 }
 
+TEST(Traces, TheCallWithinAnOperatorIsNamedWhereItIsTheLongPart) {
+  const Profile profile{.device = {{0, {"kernel"}}, {50, {}}, {9'900, {"kernel"}}},
+                        .thread = {{0, {"aten::mm", "cudaLaunchKernel"}},
+                                   {10, {"triton_poi_fused_7"}},
+                                   {60, {"triton_poi_fused_7", "cuModuleLoadData"}},
+                                   {9'890, {"aten::mm", "cudaLaunchKernel"}}},
+                        .kernels = 1,
+                        .length = 10'000};
+  EXPECT_NE(everything(explain(profile.build())).find("cuModuleLoadData in triton_poi_fused_7"), std::string::npos)
+      << everything(explain(profile.build()));
+}
+
+TEST(Traces, HowOftenAStateIsSavedIsTold) {
+  Profile profile{.device = {}, .thread = {}, .kernels = 1, .length = 400'000};
+  for (Nanos at = 0; at < 400'000; at += 100'000) {
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 60'000, {}});
+    profile.thread.push_back({at, {}});
+    profile.thread.push_back({at + 60'000, {"fit (trainer.py:120)", "save_checkpoint (trainer.py:311)"}});
+    profile.thread.push_back({at + 99'990, {"cudaLaunchKernel"}});
+  }
+  const Explanation e = explain(profile.build());
+  ASSERT_TRUE(find(e, Cause::kCheckpointSync)) << everything(e);
+  EXPECT_NE(everything(e).find("4 times, as a rule 40 ms at a time, every 100 ms"), std::string::npos) << everything(e);
+}
+
 TEST(Traces, OneLongCallMayLaunchAKernelMeanwhile) {
   const Profile profile{.device = {{0, {"kernel"}}, {5, {}}, {45, {"kernel"}}, {46, {}}, {90, {"kernel"}}, {95, {}}},
                         .thread = {{0, {"aten::addmm"}},
@@ -310,6 +336,40 @@ TEST(Traces, OfAProgramWithoutASignOfPythonNothingIsSaidOfPython) {
     EXPECT_EQ(e.findings[0].advice.find("NVTX ranges") != std::string::npos, !python);
     EXPECT_EQ(names(e.findings[0], Cause::kInputTooFewWorkers), python);
   }
+}
+
+TEST(Traces, MarkedRangesTellWhereTheTimeLiesThatNoCallExplains) {
+  const auto marked = [](Nanos first) {
+    Profile profile{.device = {}, .thread = {}, .kernels = 1, .length = 3'000};
+    for (Nanos at = first; at < 3'000; at += 500) {
+      profile.device.push_back({at + 300, {"kernel"}});
+      profile.device.push_back({at + 500, {}});
+      profile.thread.push_back({at + 295, {"cudaLaunchKernel"}});
+      profile.thread.push_back({at + 299, {}});
+    }
+    profile.device.insert(profile.device.begin(), {{0, {"kernel"}}, {5, {}}});
+    profile.thread.insert(profile.thread.begin(), {{0, {"cudaLaunchKernel"}}, {4, {}}});
+    Recording recording = profile.build();
+    const SourceId process = recording.all(SourceKind::kProcess).front();
+    recording.sources.push_back({SourceKind::kMarks, "7/0/1/trace", process, {{"via", "trace"}}});
+    recording.tracks.emplace_back();
+    const auto list = [&](const char* name) {
+      recording.texts.emplace_back(name);
+      recording.lists.push_back({static_cast<TextId>(recording.texts.size() - 1)});
+      return static_cast<ListId>(recording.lists.size() - 1);
+    };
+    const ListId data = list("stage one"), work = list("forward");
+    for (Nanos at = first; at < 3'000; at += 500) {
+      recording.tracks.back().lists.push_back({at * kMicrosecond, data, 0});
+      recording.tracks.back().lists.push_back({(at + 290) * kMicrosecond, work, 0});
+    }
+    return explain(recording);
+  };
+  const Explanation loads = marked(0);
+  EXPECT_NE(loads.headline.find("most of it in stage one"), std::string::npos) << everything(loads);
+  EXPECT_NE(everything(loads).find("The GPU waits in stage one while the thread"), std::string::npos);
+  const std::string starts = everything(marked(1'500));
+  EXPECT_NE(starts.find("Before the first marked range of the trace"), std::string::npos) << starts;
 }
 
 TEST(Traces, GpusThatTakeTurnsAreToldBeforeTheSynchronisation) {

@@ -226,9 +226,9 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
                                            [&](const Window& time) { return is_interrupted(a, phase.device, time); });
     const bool bursts = 4 * static_cast<std::size_t>(interrupted) >= times.size();  // not the first or the last alone
     const std::string idle = util >= kQuiet ? fmt::format("mostly idle ({} on average)", human_percent(util))
-                             : bursts       ? "idle but for short bursts"
+                             : bursts       ? fmt::format("hardly busy ({} on average)", human_percent(util))
                                             : "idle";
-    const double part = idle_part(phase);
+    const double part = bursts ? 1 : idle_part(phase);
     const std::vector<Window> whole = whole_times(a, times);
     Nanos total = 0, shortest = whole.front().length(), longest = shortest;
     for (const Window& time : whole) {
@@ -348,6 +348,7 @@ std::string memory_grows(const Analysis& a, std::size_t device) {
   const auto& end = a.gpus[device].memory_end;
   const auto full = end ? end->full_in_seconds() : std::nullopt;
   if (!full || a.job.batch.present || *full > seconds(a.window.length())) return "";
+  if (a.meta.origin.starts_with("import:") && a.ledger.busy(device) == 0) return "";  // what loads comes to an end
   return fmt::format(", and {} more each second: full in {} at this pace",
                      human_bytes(static_cast<std::int64_t>(end->pace)),
                      human_duration(static_cast<Nanos>(*full * kSecond)));

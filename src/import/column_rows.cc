@@ -15,10 +15,13 @@
 #include "import/list_cells.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
+#include "import/table.h"
 
 namespace headroom {
 
 namespace {
+
+constexpr int kMostNumbered = 64;  // GPUs that a table may have a column each of
 
 using Rows = std::vector<std::vector<std::string_view>>;
 
@@ -254,6 +257,23 @@ std::string_view use_of_gpu(std::string_view name) {
   return rule && rule->metric == Metric::kGpuUtil ? "gpu_load_%" : name;
 }
 
+// "1234 MiB", "7.2/24 GB".
+bool is_in_bytes(std::string_view cell) {
+  const auto letters = cell.find_last_of("0123456789. ");
+  if (letters == std::string_view::npos || !is_digit(cell[0])) return false;
+  const std::string unit = lower(cell.substr(letters + 1));
+  return unit == "mib" || unit == "gib" || unit == "mb" || unit == "gb";
+}
+
+// "Mem" and "VRAM" without a unit may be in percent; where each cell has a unit of bytes, that is memory in use.
+std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::size_t column) {
+  const auto rule = csv_column(name) ? std::nullopt : csv_column(fmt::format("{} [MiB]", trim(name)));
+  const bool memory = rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed && !rule->gpu;
+  const bool in_bytes =
+      memory && std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return is_in_bytes(row[column]); });
+  return in_bytes ? "gpu_memory_used_mib" : name;
+}
+
 }  // namespace
 
 bool is_row(const std::vector<std::string_view>& cells) {
@@ -261,7 +281,42 @@ bool is_row(const std::vector<std::string_view>& cells) {
                      [](std::string_view cell) { return !cell.empty() && is_digit(cell[0]) && is_time(cell); });
 }
 
+namespace {
+
+// "gpu0", "GPU 1", "cuda:2": the number of a GPU and nothing else.
+std::optional<int> only_a_gpu(std::string_view name) {
+  const std::string small = lower(trim(name));
+  const auto digits = small.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
+  std::string word = small.substr(0, digits);
+  while (!word.empty() && std::string_view(" _:#-").find(word.back()) != std::string_view::npos) word.pop_back();
+  const bool gpu = word == "gpu" || word == "cuda" || word == "card";
+  const auto number = gpu ? parse_number<int>(std::string_view(small).substr(digits)) : std::nullopt;
+  return number && *number < kMostNumbered ? number : std::nullopt;
+}
+
+// A column of each GPU that is called by nothing but its number is its use, where each cell is in percent.
+void name_uses(std::vector<std::string_view>& names, std::string_view rows, char separator) {
+  static const std::vector<std::string> kUses = [] {
+    std::vector<std::string> uses;
+    for (int i = 0; i < kMostNumbered; ++i) uses.push_back(fmt::format("gpu{}_util_percent", i));
+    return uses;
+  }();
+  if (std::none_of(names.begin(), names.end(), [](auto name) { return only_a_gpu(name).has_value(); })) return;
+  const Rows seen = rows_of(rows, names, separator);
+  if (seen.size() < 2) return;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto number = only_a_gpu(names[i]);
+    const bool percent = number && std::all_of(seen.begin(), seen.end(), [&](const auto& row) {
+                           return row[i].ends_with('%') && is_digit(row[i][0]);
+                         });
+    if (percent) names[i] = kUses[static_cast<std::size_t>(*number)];
+  }
+}
+
+}  // namespace
+
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
+  name_uses(names, rows, separator);
   bool metric = false, time = false, gpu = false, host = false;
   const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
   if (std::any_of(names.begin(), names.end(), is_epoch)) {
@@ -284,6 +339,12 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (seen.size() < 2) return names;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (are_dates(names, seen, i)) names[i] = "date";
+  const auto uses_memory = [](std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed;
+  };
+  if (!host && std::none_of(names.begin(), names.end(), uses_memory))
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_by_cells(names[i], seen, i);
   gpu = gpu && !name_models(names, seen);
   if (time && gpu) {
     tell_hosts(names, seen);
@@ -310,6 +371,29 @@ std::string_view may_tell_apart(const std::vector<std::string_view>& names, std:
         tells_hosts(seen, *at, i))
       return names[i];
   return "";
+}
+
+std::size_t rows_below_a_time(std::string_view rows, std::size_t cells, char separator) {
+  constexpr std::size_t kFewest = 10, kMostGpus = 16;  // times; rows
+  std::vector<std::size_t> below{0};
+  std::vector<std::string_view> row;
+  LineCursor lines(rows);
+  while (below.size() < 1000 && lines.next() && lines.complete()) {
+    if (time_of_line(lines.line())) {
+      below.push_back(0);
+      continue;
+    }
+    split_cells(lines.line(), separator, row);
+    const bool reading = row.size() == cells && std::any_of(row.begin(), row.end(), [](std::string_view cell) {
+                           return !cell.empty() && is_digit(cell[0]);
+                         });
+    if (reading) ++below.back();
+  }
+  below.pop_back();                                                      // which may go on
+  if (!below.empty() && below.front() == 0) below.erase(below.begin());  // the first line is a time
+  if (below.size() < kFewest || below.front() < 2 || below.front() > kMostGpus) return 1;
+  const bool alike = std::all_of(below.begin(), below.end(), [&](std::size_t n) { return n == below.front(); });
+  return alike ? below.front() : 1;
 }
 
 }  // namespace headroom

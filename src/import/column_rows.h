@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace headroom {
 // The column that may tell rows of one time apart and is called otherwise, "rank" for one: "" where none does.
 [[nodiscard]] std::string_view may_tell_apart(const std::vector<std::string_view>& names, std::string_view rows,
                                               char separator);
+
+// How many rows stand below each line that is a time, in a log whose rows have none: as many below each of them, ten
+// and more of them, are one of each GPU. 1 where that is not so. `rows`: those at hand.
+[[nodiscard]] std::size_t rows_below_a_time(std::string_view rows, std::size_t cells, char separator);
 
 // What told_by_rows() calls a column of numbers that are those of hosts.
 inline constexpr std::string_view kHostNumber = "host number";

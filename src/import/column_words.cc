@@ -27,6 +27,7 @@ constexpr std::array kSynonyms{
     Pair{"fb", "mem"},
     Pair{"framebuffer", "mem"},
     Pair{"bw", "bandwidth"},
+    Pair{"pwr", "power"},
     Pair{"watts", "power"},
     Pair{"watt", "power"},
     Pair{"temperature", "temp"},
@@ -103,6 +104,7 @@ constexpr std::array kSpellings{
     Spelling{"sm usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"compute usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
+    Spelling{"last", "utilization.gpu", Needs::kGpuAndUnit, "%"},  // HWiNFO's "GPU-Last [%]" in German
     Spelling{"sm", "utilization.gpu", Needs::kGpu, "%"},
     Spelling{"sm", "clocks.sm", Needs::kGpu, "MHz"},
     Spelling{"", "power.draw", Needs::kGpu, "W"},
@@ -125,6 +127,7 @@ constexpr std::array kSpellings{
     Spelling{"power usage", "power.draw"},
     Spelling{"package power", "power.draw", Needs::kGpu},
     Spelling{"package power sm", "power.draw"},
+    Spelling{"limit power usage", "power.draw"},  // nvidia-smi's "Pwr:Usage/Cap", both in one cell
     Spelling{"limit power", "power.limit"},
     Spelling{"enforced limit power", "enforced.power.limit"},
     Spelling{"temp", "temperature.gpu"},

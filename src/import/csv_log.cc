@@ -118,6 +118,7 @@ class CsvReader {
       }
       below_header_ = std::exchange(other_header_, 0);
     }
+    if (numbered_) reader_.number_rows();
     return reader_.finish();
   }
 
@@ -164,6 +165,8 @@ class CsvReader {
     cells_of_line_ = names.size();
     if (!stamp_.empty() && std::none_of(names.begin(), names.end(), is_clock)) names.emplace_back("timestamp");
     stamped_ = names.size() > cells_of_line_;
+    numbered_ = stamped_ && round_ > 1 && std::none_of(names.begin(), names.end(), tells_gpu);
+    if (numbered_) names.emplace_back("index");
     listed_ = 0;
     ColumnsPerGpu split = columns_per_gpu(names);
     gpus_ = std::move(split.gpus);
@@ -187,6 +190,18 @@ class CsvReader {
            (rule->role == ColumnRole::kTimestamp || rule->role == ColumnRole::kDate || rule->role == ColumnRole::kTime);
   }
 
+  // A header above all times: the line below it is the first of them; else "".
+  static std::string time_below(const LineCursor& at) {
+    LineCursor below(at.at_hand());
+    return below.next() ? time_of_line(below.line()).value_or("") : "";
+  }
+
+  static bool tells_gpu(std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && (rule->gpu || rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid ||
+                    rule->role == ColumnRole::kPciBusId || rule->role == ColumnRole::kSerial);
+  }
+
   // Lines before the columns are known: messages, the header, or a row of a log without one.
   Result<void> first_line(const LineCursor& at) {
     separator_ = separator_of(at.line());
@@ -205,6 +220,8 @@ class CsvReader {
     if (renamed || is_csv_header(names)) {
       header_ = at.line();
       reader_.set_candidate(may_tell_apart(names, at.at_hand(), separator_));
+      if (stamp_.empty() && std::none_of(names.begin(), names.end(), is_clock)) stamp_ = time_below(at);
+      if (!stamp_.empty()) round_ = rows_below_a_time(at.at_hand(), names.size(), separator_);
       return use(names, at.number());
     }
     const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
@@ -335,6 +352,7 @@ class CsvReader {
       for (const std::size_t cell : gpu.cells)
         cells_of_gpu_.push_back(cell == GpuOfRow::kNone        ? std::string_view()
                                 : cell == GpuOfRow::kIndexCell ? std::string_view(gpu.index)
+                                : cell == GpuOfRow::kHostCell  ? std::string_view(gpu.host)
                                                                : cells_[cell]);
       reader_.row(columns_, cells_of_gpu_, at);
     }
@@ -347,9 +365,11 @@ class CsvReader {
   }
 
   // A line with a time and nothing else is that of the rows below it, where they have none.
-  void stamped_by(std::string stamp) {
+  void stamped_by(std::string stamp, std::string_view at_hand) {
     stamp_ = std::move(stamp);
+    below_time_ = 0;
     if (stamped_ || columns_.timestamp || columns_.date || columns_.time) return;
+    round_ = rows_below_a_time(at_hand, cells_of_line_, separator_);
     std::vector<std::string_view> names;
     split_cells(options_.columns, ',', names);
     (void)use(names, 0);  // which it could before
@@ -357,7 +377,7 @@ class CsvReader {
 
   void data_line(LineCursor& at) {
     if (stamped_ || (header_is_given_ && reader_.rows() == 0))
-      if (auto stamp = time_of_line(at.line())) return stamped_by(std::move(*stamp));
+      if (auto stamp = time_of_line(at.line())) return stamped_by(std::move(*stamp), at.at_hand());
     split_cells(at.line(), separator_, cells_);
     if (names_parts()) return;
     if (below_header_ > 0 && !stamped_) reader_.repeated_header(below_header_);  // one at the end begins no run
@@ -366,6 +386,7 @@ class CsvReader {
       split_cells(line, separator_, cells_);
     }
     if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
+    if (cells_.size() == cells_of_line_ + 1 && reader_.rows() == 0) take_time_in_front(at);
     if (cells_.size() == cells_of_line_ + 1) join_time();
     if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at.number());
     if (is_other_header()) {  // a run with other columns was appended
@@ -380,6 +401,9 @@ class CsvReader {
     }
     if (cells_.size() == cells_of_line_) {
       if (stamped_) cells_.emplace_back(stamp_);
+      if (numbered_ && below_time_ >= round_)
+        return reader_.problem(at.number(), 1, "more rows below one time than below the others");
+      if (numbered_) cells_.emplace_back(number_ = fmt::format("{}", below_time_++));
       if (!at.complete() && gpus_.empty()) doubt_last_cell(at);
       return row(at);
     }
@@ -390,6 +414,21 @@ class CsvReader {
       reader_.message(at);
     else
       reader_.odd_row(at, cells_.size(), cells_of_line_);
+  }
+
+  // Whoever writes the time in front of each row of nvidia-smi keeps its header, which has no time then.
+  void take_time_in_front(const LineCursor& at) {
+    if (header_is_given_ || stamped_ || !gpus_.empty() || columns_.timestamp || columns_.date || columns_.time) return;
+    constexpr std::size_t kUnixTime = 10;  // digits; a count of the rows has fewer
+    const bool telling = cells_[0].find(':') != std::string_view::npos || cells_[0].size() >= kUnixTime;
+    if (!telling || !TimeReader({}).read(cells_[0])) return;
+    const std::vector<std::string_view> row = cells_;
+    split_cells(header_, separator_, cells_);
+    std::vector<std::string_view> names = told_by_rows(named(cells_), at.at_hand(), separator_);
+    names.insert(names.begin(), "timestamp");
+    (void)use(std::move(names), at.number());  // as it could before
+    cells_ = row;
+    dates_settled_ = false;
   }
 
   // "2024-10-02T09:00:00,755374326+02:00" (date --iso-8601=ns) or Python's "1 day, 2:04:30" between commas: the part
@@ -452,10 +491,14 @@ class CsvReader {
   std::vector<std::string> sensors_;  // of the header above the names; then the names that it gives
   std::string stamp_;                 // a line that is a time, of the rows below it
   bool stamped_ = false;              // the rows have no time, and lines between them have
-  std::uint32_t below_header_ = 0;    // the line of a header that came again, right above
-  std::uint32_t other_header_ = 0;    // the line itself, where it has other columns
-  std::string line_;                  // whose dates were asked about
-  std::string time_;                  // of the row, in one cell
+  // Rows below each such line, one of each GPU; whether they are numbered by their order; of the row that comes next.
+  std::size_t round_ = 1, below_time_ = 0;
+  bool numbered_ = false;
+  std::string number_;
+  std::uint32_t below_header_ = 0;  // the line of a header that came again, right above
+  std::uint32_t other_header_ = 0;  // the line itself, where it has other columns
+  std::string line_;                // whose dates were asked about
+  std::string time_;                // of the row, in one cell
   std::vector<std::string_view> cells_, cells_of_gpu_;
 };
 
@@ -485,7 +528,8 @@ bool is_csv_header(const std::vector<std::string_view>& names) {
   bool metric = false, time = false;  // "name" alone is in many tables
   bool of_gpu = false;
   for (const std::string_view name : names) {
-    const auto rule = csv_column(name);
+    const auto one = of_host(name);
+    const auto rule = csv_column(one ? one->name : name);
     if (!rule || rule->role == ColumnRole::kHost) continue;  // a host is in many tables, too
     ++known;
     metric = metric || rule->role == ColumnRole::kMetric;

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "base/strings.h"
 #include "import/column_words.h"
 #include "import/log_column.h"
+#include "import/log_date.h"
 
 namespace headroom {
 
@@ -36,12 +39,22 @@ bool is_first_of_several(std::string_view name, const std::set<std::string_view>
   return second && second->gpu == 1;
 }
 
+// By column the hosts that stand in front of such columns, which are taken off; "" where none does.
+std::vector<std::string_view> take_hosts(std::vector<std::string_view>& names) {
+  std::vector<std::string_view> hosts(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (const auto one = of_host(names[i])) hosts[i] = one->host, names[i] = one->name;
+  return hosts;
+}
+
 // What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
 // thing of a GPU comes last, where it is left out by its name.
 ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
-  std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each thing
-  std::map<std::string, std::string_view, std::less<>> found;           // thing: a header of it
-  std::map<std::string, int, std::less<>> labelled;                     // GPUs that labels name
+  using Place = std::pair<std::string_view, int>;                         // host and index
+  std::map<Place, std::map<std::string, std::size_t, std::less<>>> gpus;  // the column for each thing
+  const std::vector<std::string_view> hosts = take_hosts(names);
+  std::map<std::string, std::string_view, std::less<>> found;  // thing: a header of it
+  std::map<std::string, int, std::less<>> labelled;            // GPUs that labels name
   std::vector<std::string_view> shared, again, of_which;
   const std::set<std::string_view> all_names(names.begin(), names.end());
   std::vector<std::size_t> shared_cells;
@@ -54,7 +67,7 @@ ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
                                             static_cast<int>(rule->metric), static_cast<int>(rule->fact),
                                             rule->reason_bit, rule->role == ColumnRole::kNotKept ? names[i] : "");
       const int gpu = index_of(names[i], *rule->gpu, labelled);
-      if (gpus[gpu].emplace(thing, i).second)
+      if (gpus[{hosts[i], gpu}].emplace(thing, i).second)
         found.emplace(thing, names[i]);
       else
         again.push_back(names[i]);
@@ -68,12 +81,15 @@ ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
   ColumnsPerGpu split{std::move(shared), {}, {of_which.begin(), of_which.end()}};
   auto& all = split.names;
   all.emplace_back("index");
+  const bool named = !gpus.rbegin()->first.first.empty();
+  if (named) all.emplace_back("hostname");
   for (const auto& [thing, header] : found) all.push_back(header);
   all.insert(all.end(), again.begin(), again.end());
   all.insert(all.end(), of_which.begin(), of_which.end());
-  for (const auto& [index, columns] : gpus) {
-    GpuOfRow gpu{fmt::format("{}", index), shared_cells};
+  for (const auto& [place, columns] : gpus) {
+    GpuOfRow gpu{fmt::format("{}", place.second), std::string(place.first), shared_cells};
     gpu.cells.push_back(GpuOfRow::kIndexCell);
+    if (named) gpu.cells.push_back(GpuOfRow::kHostCell);
     for (const auto& [thing, header] : found) {
       const auto column = columns.find(thing);
       gpu.cells.push_back(column == columns.end() ? GpuOfRow::kNone : column->second);
@@ -110,7 +126,7 @@ std::optional<ColumnsPerGpu> split_by_repeats(const std::vector<std::string_view
   const bool numbered = std::any_of(begin, second, names_gpu);
   const auto shared = static_cast<std::size_t>(begin - names.begin());
   for (std::size_t gpu = 0; gpu < static_cast<std::size_t>((block - begin) / width); ++gpu) {
-    GpuOfRow row{fmt::format("{}", gpu), {}};
+    GpuOfRow row{fmt::format("{}", gpu), "", {}};
     for (std::size_t i = 0; i < split.names.size(); ++i)
       row.cells.push_back(i < shared ? i : i + gpu * static_cast<std::size_t>(width));
     if (!numbered) row.cells.push_back(GpuOfRow::kIndexCell);
@@ -121,6 +137,25 @@ std::optional<ColumnsPerGpu> split_by_repeats(const std::vector<std::string_view
 }
 
 }  // namespace
+
+std::optional<OfHost> of_host(std::string_view name) {
+  if (name.size() > kLongestHeader || csv_column(name)) return std::nullopt;
+  const std::string small = lower(name);
+  for (auto gpu = small.find("gpu", 2); gpu != std::string::npos; gpu = small.find("gpu", gpu + 1)) {
+    if (std::string_view("_/:.- ").find(small[gpu - 1]) == std::string_view::npos) continue;
+    const std::string_view host = name.substr(0, gpu - 1);
+    const auto letters = std::count_if(small.begin(), small.begin() + static_cast<std::ptrdiff_t>(host.size()),
+                                       [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool quantile = small[0] == 'p' && letters == 1;  // "p95"
+    constexpr std::array<std::string_view, 9> kNoHosts{"step",  "epoch", "run",   "exp", "trial",
+                                                       "phase", "stage", "batch", "iter"};
+    const bool other =
+        std::any_of(kNoHosts.begin(), kNoHosts.end(), [&](auto word) { return small.starts_with(word); });
+    if (letters == 0 || quantile || other || std::none_of(host.begin(), host.end(), is_digit)) continue;
+    if (const auto rule = csv_column(name.substr(gpu)); rule && rule->gpu) return OfHost{host, name.substr(gpu)};
+  }
+  return std::nullopt;
+}
 
 ColumnsPerGpu columns_per_gpu(std::vector<std::string_view> names) {
   if (auto split = split_by_repeats(names)) return std::move(*split);

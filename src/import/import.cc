@@ -40,8 +40,9 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kNvidiaSmi, "nvidia-smi",
                "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,… --format=csv"},
     FormatName{LogFormat::kDmon, "dmon", "nvidia-smi dmon -o DT"},
-    FormatName{LogFormat::kMonitorCsv, "monitor-csv",
-               "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…"},
+    FormatName{
+        LogFormat::kMonitorCsv, "monitor-csv",
+        "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…; or of W&B: time,gpu0_util,gpu1_util,…"},
     FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
     FormatName{LogFormat::kSmiText, "smi-text",
                "nvidia-smi or nvitop -1, again and again into one file: -l, watch, a loop"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -324,6 +325,14 @@ void KinetoReader::take_xla() {
   event_.correlation.reset();  // the calls that launch have no category
 }
 
+// jax.profiler.TraceAnnotation("next_batch"), by the form of a name that somebody gave: what the runtime names has
+// capitals, colons, brackets or points.
+bool is_marked_in_jax(std::string_view name) {
+  return !name.empty() && name[0] >= 'a' && name[0] <= 'z' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ' ' || c == '-';
+  });
+}
+
 // TensorFlow's own names on the host: its input, and calls of CUDA that launch or wait.
 void KinetoReader::take_xla_host() {
   const std::string& name = event_.name;
@@ -333,6 +342,7 @@ void KinetoReader::take_xla_host() {
       name.size() > 2 && name.starts_with("cu") && (name.starts_with("cuda") || (name[2] >= 'A' && name[2] <= 'Z'));
   if (input) event_.category = "cpu_op", of_tensorflow_ = true;
   if (cuda && event_.category.empty()) event_.category = "cuda_runtime", cuda_calls_ = true;
+  if (event_.category.empty() && is_marked_in_jax(name)) event_.category = "user_annotation";
   of_tensorflow_ = of_tensorflow_ || name.starts_with("EagerKernelExecute") || name.starts_with("EagerLocalExecute") ||
                    name.starts_with("FunctionRun");
   of_jax_ = of_jax_ || name.starts_with("Launch of PjitFunction(") || name.starts_with('$');

@@ -295,6 +295,26 @@ TEST(Kineto, OfXlaPythonFunctionsTellWhatTheHostDidBeforeALaunch) {
   EXPECT_EQ(frame_of_jax("$builtins next"), "");
 }
 
+TEST(Kineto, WhatAProgramOfJaxMarksIsAnAnnotation) {
+  std::string text = R"({"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},)"
+                     R"({"ph":"M","pid":501,"name":"process_name","args":{"name":"/host:CPU"}},)"
+                     R"({"ph":"M","pid":1,"tid":14,"name":"thread_name","args":{"name":"Stream #14"}},)";
+  for (int step = 0; step < 3; ++step)
+    for (const auto& [name, at] : {std::pair{"next_batch", 0}, std::pair{"ThreadpoolListener::Record", 10},
+                                   std::pair{"PjitFunction(train_step)", 50}})
+      text +=
+          fmt::format(R"({{"ph":"X","pid":501,"tid":9,"name":"{}","ts":{},"dur":40}},)", name, 100 * step + at) +
+          fmt::format(R"({{"ph":"X","pid":1,"tid":14,"name":"fusion","ts":{},"dur":4}},)", 100 * step + 55 + at / 5);
+  text.back() = ']';
+  const auto r = read(text + "}");
+  ASSERT_TRUE(r) << r.error().what;
+  ASSERT_EQ(r->all(SourceKind::kMarks).size(), 1u);
+  std::vector<std::string> names;
+  for (const ListRow& row : r->tracks[static_cast<std::size_t>(r->all(SourceKind::kMarks)[0])].lists)
+    for (const TextId id : r->lists[row.list]) names.push_back(r->texts[id]);
+  EXPECT_EQ(names, (std::vector<std::string>(3, "next_batch")));
+}
+
 TEST(Kineto, OfTensorflowTheIteratorIsAnOperatorAndItsTraceIsCalledSo) {
   const auto host = [](std::string_view name, int at, int length) {
     return fmt::format(R"({{"ph":"X","pid":501,"tid":9,"name":"{}","ts":{},"dur":{}}},)", name, at, length);

@@ -231,6 +231,36 @@ TEST(Order, RowsOfOneTimeThatNothingTellsApartAreRefused) {
   EXPECT_NE(import_error(processes).what.find("GPU 0 has several rows"), std::string::npos);
 }
 
+TEST(Order, RowsBelowATimeAreOneOfEachGpuWhereTheyAreAsManyEachTime) {
+  const auto log = [](int odd) {
+    std::string text;
+    for (int round = 0; round < 20; ++round) {
+      text += fmt::format("Sun Mar 30 01:{:02}:00 CET 2025\nutilization.gpu [%], memory.used [MiB]\n", round);
+      for (int gpu = 0; gpu < (round == 4 ? odd : 3); ++gpu)
+        text += fmt::format("{} %, {} MiB\n", 70 + gpu, 200 * round);
+    }
+    return text;
+  };
+  const Recording r = read_log(log(3));
+  ASSERT_EQ(r.tracks.size(), 3u);
+  for (std::size_t gpu = 0; gpu < 3; ++gpu) {
+    EXPECT_EQ(r.tracks[gpu].at.size(), 20u);
+    EXPECT_EQ(values(r, Metric::kGpuUtil, gpu).at(7), 0.70 + 0.01 * static_cast<double>(gpu));
+  }
+  EXPECT_THAT(detail(r, "no_gpu_column"), HasSubstr("taken as one of each GPU, in order"));
+  std::string once = "utilization.gpu [%], memory.used [MiB]\n";
+  for (int round = 0; round < 20; ++round)
+    once += fmt::format("2025-03-30 01:{:02}:00\n70 %, 200 MiB\n71 %, 200 MiB\n72 %, 200 MiB\n", round);
+  EXPECT_EQ(read_log(once).tracks.size(), 3u) << "the header stands above all times";
+  EXPECT_NE(import_error(log(2)).what.find("several rows for one time"), std::string::npos) << "nothing says which";
+  std::string bare = log(3);
+  for (auto at = bare.find("util"); at != bare.npos; at = bare.find("util"))
+    bare.erase(at, bare.find('\n', at) + 1 - at);
+  ImportOptions options;
+  options.columns = "utilization.gpu,memory.used";
+  EXPECT_EQ(read_log(bare, options).tracks.size(), 3u) << "the names come from the command line";
+}
+
 TEST(Order, TimesThatCountFromTheBeginningMayHaveDays) {
   for (const char* rows : {"elapsed,gpu_util\n23:59:00,20\n\"1 day, 0:00:00\",30\n\"1 day, 0:01:00\",40\n",
                            "elapsed,gpu_util\n23:59:00,20\n1 day, 0:00:00,30\n1 day, 0:01:00,40\n",

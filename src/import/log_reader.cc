@@ -261,6 +261,12 @@ void LogReader::assume_month_first(std::string_view first) {
   });
 }
 
+void LogReader::number_rows() {
+  builder_.data().losses.add(LossKind::kNoGpuColumn, 1, [] {
+    return std::string("the rows below each time are taken as one of each GPU, in order: no column says which");
+  });
+}
+
 Nanos LogReader::time_of_day(Nanos time) {
   constexpr Nanos kMostDays = 10'000;  // a log that jumps to and fro is not longer than that
   days_used_ = true;
@@ -381,8 +387,28 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   for (const LogField& field : columns.facts) builder_.fact(field.rule, cells[field.column]);
 }
 
+// "21873MiB / 49140MiB" and "221 / 300 W": what is in use or drawn, of what there is or may be. The unit of the second
+// is that of both.
+CellValue LogReader::first_of_two(LogField& field, std::string_view text) {
+  const auto slash = text.find('/');
+  const Metric metric = builder_.data().slots[field.slot];
+  const bool both = slash != std::string_view::npos && (metric == Metric::kMemoryUsed || metric == Metric::kPower);
+  if (!both) return read_cell(text, field.rule);
+  const std::string_view whole = trim(text.substr(slash + 1));
+  std::string part(trim(text.substr(0, slash)));
+  const auto unit = whole.find_first_not_of("0123456789., ");
+  if (!part.empty() && is_digit(part.back()) && unit != std::string_view::npos) part += whole.substr(unit);
+  auto rule = csv_column(metric == Metric::kPower ? "power.limit [W]" : "memory.total [MiB]");
+  if (rule && metric == Metric::kPower)
+    builder_.cell(builder_.slot(Metric::kPowerLimit), read_cell(whole, *rule));
+  else if (rule)
+    builder_.fact(*rule, whole);
+  return read_cell(part, field.rule);
+}
+
 void LogReader::reading(LogField& field, std::string_view text, const LineCursor& at) {
-  const CellValue value = read_cell(text, field.rule);
+  CellValue value = read_cell(text, field.rule);
+  if (value.unreadable) value = first_of_two(field, text);
   if (field.rule.says_percent && field.rule.of_one)
     for (auto& scale : builder_.data().scales) scale.says_percent = scale.says_percent || scale.slot == field.slot;
   builder_.cell(field.slot, value);

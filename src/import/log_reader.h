@@ -82,6 +82,8 @@ class LogReader {
   // Of dates that are all one, such as `first`: either reading tells the same of the log.
   void assume_month_first(std::string_view first);
   void set_excel_days() { times_.set_excel_days(); }
+  // Rows are told apart by their order below the line with their time.
+  void number_rows();
   // A column that may tell rows of one time apart, and is not called so.
   void set_candidate(std::string_view column) { builder_.data().may_tell_apart = column; }
   // One row of readings; `cells` has as many texts as the columns. Skipped, and counted, when its time cannot be read.
@@ -107,6 +109,7 @@ class LogReader {
   [[nodiscard]] Nanos since_beginning(Nanos length);
   [[nodiscard]] Nanos round_time(std::size_t gpu);
   void reading(LogField& field, std::string_view text, const LineCursor& at);
+  [[nodiscard]] CellValue first_of_two(LogField& field, std::string_view text);
   void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
   // `tells_use`: what the GPU did in that time rests on it; else the row tells that without it.
   void bad_value(const CellValue& value, std::string_view text, const LineCursor& at, bool tells_use = false);

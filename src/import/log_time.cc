@@ -23,6 +23,20 @@ constexpr std::array kSummerZones{
 
 }  // namespace
 
+namespace {
+
+// "2025-05-05T23:50:00Z" for "20250505T235000Z", which ISO 8601 calls the basic form; "" for other texts.
+std::string with_signs(std::string_view text) {
+  constexpr std::size_t kDate = 8, kEnd = 15;  // where the "T" is, and what follows the seconds
+  if (text.size() < kEnd || text[kDate] != 'T') return "";
+  for (std::size_t i = 0; i < kEnd; ++i)
+    if (i != kDate && !is_digit(text[i])) return "";
+  return fmt::format("{}-{}-{}T{}:{}:{}{}", text.substr(0, 4), text.substr(4, 2), text.substr(6, 2), text.substr(9, 2),
+                     text.substr(11, 2), text.substr(13, 2), text.substr(kEnd));
+}
+
+}  // namespace
+
 std::optional<Nanos> TimeReader::read(std::string_view text) {
   constexpr std::size_t kSecondsEnd = 19;  // "2025-03-14 10:15:01"
   if (text.size() > kSecondsEnd + 1 && (text[4] == '/' || text[4] == '-') && text[kSecondsEnd] == ':' &&
@@ -30,6 +44,7 @@ std::optional<Nanos> TimeReader::read(std::string_view text) {
     const std::string pointed = fmt::format("{}.{}", text.substr(0, kSecondsEnd), text.substr(kSecondsEnd + 1));
     return read(pointed);
   }
+  if (const std::string parted = with_signs(text); !parted.empty()) return read(parted);
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
   auto at = calendar ? read_calendar(text) : read_epoch(text);
   if (!at)

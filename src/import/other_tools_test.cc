@@ -275,6 +275,90 @@ TEST(OtherTools, WhatIsNoLogIsCalledWhatItIs) {
        "nothing that the GPU did", "pmon -s um");
 }
 
+TEST(OtherTools, AnswersOfRocmSmiBelowTheirDatesAreRead) {
+  std::string text;
+  for (int s = 0; s < 20; ++s)
+    text += fmt::format(
+        "Sun Mar  9 09:00:{:02} UTC 2025\n{{\"card0\": {{\"GPU use (%)\": \"90\", \"Temperature (Sensor edge) (C)\": "
+        "\"51.0\"}}, \"card1\": {{\"GPU use (%)\": \"40\", \"Temperature (Sensor edge) (C)\": \"50.0\"}}}}\n",
+        s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 0).at(0), 0.9);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 1).at(19), 0.4);
+}
+
+TEST(OtherTools, HostsInTheNamesOfColumnsTellGpusOfOneNumberApart) {
+  std::string text = "Time,node01_gpu0_util,node01_gpu1_util,node02_gpu0_util,node02_gpu1_util\n";
+  for (int s = 0; s < 20; ++s) text += fmt::format("2025-06-09 04:00:{:02},91,92,{},94\n", s, s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 4u);
+  EXPECT_EQ(r.meta.extra.at("hosts"), "node01 (GPUs 0 and 1), node02 (GPUs 2 and 3)");
+  const auto of = [](const char* header) {
+    return import_error(fmt::format("time,{}\n2025-06-09 04:00:00,1,2\n2025-06-09 04:00:01,1,2\n", header)).what;
+  };
+  EXPECT_NE(of("max_gpu0_util,min_gpu0_util"), "") << "no hosts";
+  EXPECT_NE(of("p50_gpu0_util,p95_gpu0_util"), "");
+  EXPECT_NE(of("run1_gpu0_util,run2_gpu0_util"), "");
+}
+
+TEST(OtherTools, ColumnsThatAreNumbersOfGpusAreTheirUseWhereTheyAreInPercent) {
+  const auto log = [](std::string_view header, std::string_view cells) {
+    std::string text = fmt::format("when,{}\n", header);
+    for (int s = 0; s < 9; ++s) text += fmt::format("20250505T23500{}Z,{}\n", s, cells);
+    return text;
+  };
+  const Recording r = read_log(log("gpu0,GPU 1", "80%,60 %"));
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 0).at(0), 0.8);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 1).at(8), 0.6);
+  EXPECT_EQ(r.meta.end, 1'746'489'008 * kSecond) << "a time in the basic form of ISO 8601";
+  EXPECT_NE(import_error(log("gpu0,gpu1", "80,60")).what, "") << "perhaps power";
+  EXPECT_EQ(values(read_log(log("GPU-Last [%]", "80")), Metric::kGpuUtil).at(0), 0.8);
+}
+
+TEST(OtherTools, WhatCometExportsIsATableWithARowPerMetric) {
+  std::string text = "metricName,metricValue,timestamp,step\n";
+  for (int s = 0; s < 20; ++s)
+    text += fmt::format("sys.gpu.0.gpu_utilization,80,{0},{1}\nsys.gpu.1.gpu_utilization,60,{0},{1}\n",
+                        1'750'000'000'000 + 5000 * s, s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 1).at(3), 0.6);
+}
+
+TEST(OtherTools, MemoryInOneCellWithTheWholeOrByItsUnitIsRead) {
+  const auto log = [](std::string_view header, std::string_view cells) {
+    std::string text = fmt::format("time;gpu_util;{}\n", header);
+    for (int s = 0; s < 3; ++s) text += fmt::format("2025-06-09 04:00:0{};90;{}\n", s, cells);
+    return read_log(text);
+  };
+  const Recording box = log("Memory-Usage;Pwr:Usage/Cap", "21873MiB / 49140MiB;221W / 300W");
+  EXPECT_EQ(values(box, Metric::kMemoryUsed).at(2) / 1048576, 21873);
+  EXPECT_EQ(values(box, Metric::kPower).at(0), 221);
+  EXPECT_EQ(device_of(box.sources[0]).memory_total_bytes, std::int64_t{49140} << 20U);
+  EXPECT_EQ(device_of(box.sources[0]).power_limit_watts, 300);
+  EXPECT_EQ(values(log("gpu_memory_usage", "9120/24564"), Metric::kMemoryUsed).at(0) / 1048576, 9120);
+  const Recording bare = log("memory_used", "9.5/24 GiB");
+  EXPECT_EQ(values(bare, Metric::kMemoryUsed).at(0) / 1048576, 9728);
+  EXPECT_EQ(values(log("Mem", "14220 MiB"), Metric::kMemoryUsed).at(0) / 1048576, 14220);
+  EXPECT_TRUE(values(log("Mem", "61"), Metric::kMemoryUsed).empty()) << "perhaps percent";
+  EXPECT_TRUE(values(log("Mem;cpu_util", "14220 MiB;3"), Metric::kMemoryUsed).empty()) << "perhaps the host's";
+}
+
+TEST(OtherTools, ATimeInFrontOfRowsWhoseHeaderHasNoneIsTheirs) {
+  std::string text = "index, utilization.gpu [%], memory.used [MiB]\n";
+  for (int s = 0; s < 10; ++s)
+    for (int gpu = 0; gpu < 2; ++gpu) text += fmt::format("2025-04-09 06:30:0{}, {}, 8{} %, 17004 MiB\n", s, gpu, gpu);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(r.tracks[0].at.size(), 10u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 1).at(9), 0.81);
+  EXPECT_EQ(lost(r, "no_timestamps"), 0);
+  EXPECT_NE(import_error("index, utilization.gpu [%]\n7, 0, 80 %\n8, 0, 81 %\n").what.find("3 cells where"),
+            std::string::npos);
+}
+
 TEST(OtherTools, BoxesTellWhoIsOnAGpuAtTheEnd) {
   const auto box = [](int s, const std::string& processes) {
     return fmt::format(

@@ -278,7 +278,7 @@ class ObjectRows {
       put(std::move(*intel));
       return;
     }
-    if (auto columns = rows_of_columns(object); !columns.empty()) {
+    if (auto columns = rows_of_columns(object); !columns.empty() && has_metric(columns.front())) {
       for (LogTable::Row& row : columns) put(std::move(row));
       return;
     }

@@ -382,7 +382,7 @@ LongColumns long_columns(const std::vector<std::string_view>& names, const std::
                                                      "field_name", "name__",      "key",        "series",
                                                      "sensor",     "variable",    "tag"};
   constexpr std::array<std::string_view, 5> kLabels{"dimension", "dimensions", "labels", "label", "tags"};
-  constexpr std::array<std::string_view, 3> kValue{"value", "metric_value", "values"};
+  constexpr std::array<std::string_view, 4> kValue{"value", "metric_value", "metricvalue", "values"};
   const auto is_one_of = [](const auto& known, const std::string& name) {
     return std::find(known.begin(), known.end(), name) != known.end();
   };

@@ -159,7 +159,7 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kMemoryUtilIsOccupancy, "memory_util_is_occupancy", Severity::kNotice, false, "a column said how full the memory is, and not how busy; left out"},
     LossInfo{LossKind::kFractionOfOne, "fraction_of_one", Severity::kNotice, false, "utilisation without a unit, never above 1: read as a fraction of one"},
     LossInfo{LossKind::kEngineActivity, "engine_activity", Severity::kNotice, false, "no column of utilisation: the share of time in which an engine was active is taken for it"},
-    LossInfo{LossKind::kNoGpuColumn, "no_gpu_column", Severity::kInfo, false, "no column says which GPU a row is about: taken as one GPU"},
+    LossInfo{LossKind::kNoGpuColumn, "no_gpu_column", Severity::kInfo, false, "no column says which GPU a row is about: taken as one GPU, or told apart by their order below each time"},
     LossInfo{LossKind::kTruncatedTrace, "truncated_trace", Severity::kDataLoss, true, "the end of a trace is missing: its writer was stopped; what stands whole before is used"},
     LossInfo{LossKind::kUnreadableEvent, "unreadable_event", Severity::kDataLoss, true, "an event of a trace without a time or a length that can be read, or without the GPU that it is about; left out"},
     LossInfo{LossKind::kOpenRange, "open_range", Severity::kNotice, false, "a range of a trace that was never closed, as one is in which the profiler stopped: how far it went is not known; left out"},

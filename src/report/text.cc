@@ -160,13 +160,16 @@ std::string fractions_read(const Explanation& e) {
              : ". Ratios beside the utilisation were read as fractions: 1 is 100 % (--full)";
 }
 
-// How far apart the rows of a log without times are, and which number of its dates was taken for the day.
+// How far apart the rows of a log without times are, which number of its dates was taken for the day, and that rows
+// were taken as those of several GPUs by their order.
 std::string read_of_times(const Explanation& e) {
   std::string words;
   for (const Loss& loss : e.losses) {
     if (loss.what == info(LossKind::kNoTimestamps).name && !loss.detail.empty()) words += ". In the log " + loss.detail;
     if (loss.what == info(LossKind::kAssumedDateOrder).name)
       words += fmt::format(". In the log {} (--date-order says it)", info(LossKind::kAssumedDateOrder).help);
+    if (loss.what == info(LossKind::kNoGpuColumn).name && loss.detail.starts_with("the rows below"))
+      words += ". In the log " + loss.detail;
   }
   return words;
 }

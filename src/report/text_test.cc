@@ -83,6 +83,10 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   options.full = false;
   EXPECT_THAT(to_text(e, options), HasSubstr("In the log all times are of one date"));
   EXPECT_THAT(to_text(e, options), HasSubstr("(--date-order says it)."));
+  e.losses = {make_loss(LossKind::kNoGpuColumn, 1, "the rows below each time are taken as one of each GPU, in order")};
+  EXPECT_THAT(to_text(e, options), HasSubstr("In the log the rows below each time are taken as one of each GPU, in"));
+  e.losses = {make_loss(LossKind::kNoGpuColumn, 1, "no column says which GPU a row is about: taken as one GPU")};
+  EXPECT_THAT(to_text(e, options), Not(HasSubstr("taken as one GPU"))) << "it is what most such logs are";
   e.losses.clear();
   EXPECT_THAT(to_text(e, TextOptions{}), Not(HasSubstr("rows carry no time")));
 }

@@ -165,25 +165,37 @@ void add_failing_since(const Study& study, const Timeline& timeline, const Study
         .trials = group->trials}});
 }
 
-// Others succeeded before or after them.
+// Others succeeded before or after them, and between one such stretch and the next.
 void add_failing_for_a_time(const Study& study, const Timeline& timeline, const StudyReport& report,
                             std::vector<CostedAnomaly>& found) {
-  const FailureGroup* group = failing_for_a_time(report.failures);
-  if (!group) return;
-  const std::vector<std::size_t> failed = failed_between(study, *group);
-  const std::string same = same_parameters(study, failed), all_have = shared_by(study, failed);
-  found.push_back(
-      {group->worker_seconds,
-       {.kind = "failing_for_a_time",
-        .text = fmt::format("{} of {} {} failed{}", group->failed, count_of(group->of, "trial"), group->where,
-                            when(failed, false, timeline)),
-        .next =
-            !same.empty() ? same_again(study, failed, same)
-            : all_have.empty()
-                ? "no parameter and no worker alone sets them apart: perhaps something else failed then, such as the "
-                  "disk, memory, another user's job or a driver; look at the logs of that time"
-                : fmt::format("all of them have {}, which hardly another has; look at the logs of that time", all_have),
-        .trials = group->trials}});
+  const std::vector<const FailureGroup*> groups = failing_for_a_time(report.failures);
+  if (groups.empty()) return;
+  CostedAnomaly anomaly{0, {.kind = "failing_for_a_time"}};
+  std::vector<std::int64_t>& trials = anomaly.anomaly.trials;
+  std::vector<std::size_t> all;
+  std::vector<std::string> words;
+  for (const FailureGroup* group : groups) {
+    const std::vector<std::size_t> failed = failed_between(study, *group);
+    words.push_back(fmt::format("{} of {} {} failed{}", group->failed, count_of(group->of, "trial"), group->where,
+                                when(failed, false, timeline)));
+    all.insert(all.end(), failed.begin(), failed.end());
+    anomaly.worker_seconds += group->worker_seconds;
+    trials.insert(trials.end(), group->trials.begin(), group->trials.end());
+  }
+  if (constexpr std::size_t kMost = 20; trials.size() > kMost)
+    trials.erase(trials.begin() + static_cast<std::ptrdiff_t>(kMost) - 1, trials.end() - 1);
+  const std::string same = same_parameters(study, all), all_have = shared_by(study, all);
+  anomaly.anomaly.text = fmt::format("{}{}", fmt::join(words, ", and "),
+                                     groups.size() == 1   ? ""
+                                     : groups.size() == 2 ? ": it came twice"
+                                                          : fmt::format(": it came {} times", groups.size()));
+  anomaly.anomaly.next =
+      !same.empty() ? same_again(study, all, same)
+      : all_have.empty()
+          ? "no parameter and no worker alone sets them apart: perhaps something else failed then, such as the "
+            "disk, memory, another user's job or a driver; look at the logs of that time"
+          : fmt::format("all of them have {}, which hardly another has; look at the logs of that time", all_have);
+  found.push_back(std::move(anomaly));
 }
 
 // So does one of several workers, whatever it tries.

@@ -316,12 +316,15 @@ void add_scattered(const Study& study, const Scope& scope, bool beside_regions, 
 
 namespace {
 
+bool hardly_another(const FailureGroup& group) {
+  constexpr double kHardlyAnother = 0.9;
+  return static_cast<double>(group.failed) >= kHardlyAnother * static_cast<double>(group.of);
+}
+
 template <class Test>
 const FailureGroup* hardly_another(const std::vector<FailureGroup>& groups, const Test& test) {
-  constexpr double kHardlyAnother = 0.9;
-  const auto found = std::find_if(groups.begin(), groups.end(), [&](const FailureGroup& group) {
-    return test(group) && static_cast<double>(group.failed) >= kHardlyAnother * static_cast<double>(group.of);
-  });
+  const auto found = std::find_if(groups.begin(), groups.end(),
+                                  [&](const FailureGroup& group) { return test(group) && hardly_another(group); });
   return found == groups.end() ? nullptr : &*found;
 }
 
@@ -335,8 +338,13 @@ const FailureGroup* failing_worker(const std::vector<FailureGroup>& groups) {
   return hardly_another(groups, [](const FailureGroup& group) { return group.worker; });
 }
 
-const FailureGroup* failing_for_a_time(const std::vector<FailureGroup>& groups) {
-  return hardly_another(groups, [](const FailureGroup& group) { return group.in_time && !group.to_end; });
+std::vector<const FailureGroup*> failing_for_a_time(const std::vector<FailureGroup>& groups) {
+  std::vector<const FailureGroup*> found;
+  for (const FailureGroup& group : groups)
+    if (group.in_time && !group.to_end && hardly_another(group)) found.push_back(&group);
+  std::sort(found.begin(), found.end(),
+            [](const FailureGroup* a, const FailureGroup* b) { return a->trials.front() < b->trials.front(); });
+  return found;
 }
 
 std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& parameters,

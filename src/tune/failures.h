@@ -20,8 +20,8 @@ namespace headroom::tune {
                                                        const std::map<std::int64_t, TrialMeasured>& measured = {});
 // The failed trials from one on to the end of the study, where hardly another trial is among them; nullptr: none.
 [[nodiscard]] const FailureGroup* failing_since(const std::vector<FailureGroup>& groups);
-// The same of trials after which others succeeded.
-[[nodiscard]] const FailureGroup* failing_for_a_time(const std::vector<FailureGroup>& groups);
+// The same of trials after which others succeeded: each such stretch, in the order of the study.
+[[nodiscard]] std::vector<const FailureGroup*> failing_for_a_time(const std::vector<FailureGroup>& groups);
 // The same of one worker's trials.
 [[nodiscard]] const FailureGroup* failing_worker(const std::vector<FailureGroup>& groups);
 

@@ -102,6 +102,27 @@ StudyReport failing_for_a_time(bool worker, bool optimizer, double seconds_each 
   return study_facts(builder.study, {});
 }
 
+TEST(Failures, ThatLieTogetherTwiceAreToldTwice) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr");
+  std::mt19937_64 random(1);
+  const auto fails = [](int i) { return (i >= 12 && i < 20) || (i >= 41 && i < 55); };
+  for (int i = 0; i < 70; ++i)
+    builder.add(fails(i) ? TrialState::kFail : TrialState::kComplete, i * 10, (i + 1) * 10, fails(i) ? 0 : 10,
+                {{lr, static_cast<double>(random() % 1000)}});
+  const StudyReport report = study_facts(builder.study, {});
+  const StudyAnomaly* found = testing::anomaly(report, "failing_for_a_time");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(
+      found->text,
+      "8 of 8 trials from trial 12 to trial 19 failed, from 11:08:40 to 11:10:00 by the storage's clock, and 14 of "
+      "14 trials from trial 41 to trial 54 failed, from 11:13:30 to 11:15:50 by the storage's clock: it came "
+      "twice");
+  EXPECT_EQ(found->trials.size(), 20U);
+  EXPECT_EQ(found->trials.front(), 12);
+  EXPECT_EQ(found->trials.back(), 54);
+}
+
 TEST(Failures, ThatLieTogetherInTimeSayWhenAndWhatTheyShare) {
   const StudyReport none = failing_for_a_time(false, false);
   const StudyAnomaly* found = testing::anomaly(none, "failing_for_a_time");

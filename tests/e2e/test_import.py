@@ -235,3 +235,31 @@ def test_each_next_command_runs_on_the_log_that_it_was_said_of(headroom, tmp_pat
         for command in commands:
             again = headroom(*shlex.split(command)[1:])
             assert again.returncode == 0, f"{command}: {again.stderr}"
+
+
+def log_of(rows, line):
+    return "".join(line(round_) for round_ in range(rows))
+
+
+@pytest.mark.parametrize("name, text, devices, busy", [
+    ("rows_below_a_time.log", log_of(30, lambda i: f"Sun Mar 30 01:{i:02}:00 CET 2025\nutilization.gpu [%], memory.used [MiB]\n"
+                                     f"90 %, {200 + i} MiB\n40 %, {300 + i} MiB\n"), 2, [0.9, 0.4]),
+    ("hosts_in_names.csv", "Time,node01_gpu0_util,node02_gpu0_util\n" +
+     log_of(30, lambda i: f"2025-06-09 04:{i:02}:00,90,40\n"), 2, [0.9, 0.4]),
+    ("rocm.json", log_of(30, lambda i: f"2025-06-09 04:{i:02}:00\n" + json.dumps(
+        {f"card{gpu}": {"GPU use (%)": str(use), "Average Graphics Package Power (W)": "410"}
+         for gpu, use in ((0, 90), (1, 40))}) + "\n"), 2, [0.9, 0.4]),
+    ("time_in_front.csv", "index, utilization.gpu [%]\n" +
+     log_of(30, lambda i: f"2025-06-09 04:{i:02}:00, 0, 90 %\n2025-06-09 04:{i:02}:00, 1, 40 %\n"), 2, [0.9, 0.4]),
+    ("used_of_all.csv", "Time;GPU-Util;Memory-Usage\n" +
+     log_of(30, lambda i: f"2025-06-09 04:{i:02}:00;90%;21873MiB / 49140MiB\n"), 1, [0.9]),
+])
+def test_logs_as_people_have_them_are_read(headroom, tmp_path, name, text, devices, busy):
+    (tmp_path / name).write_text(text)
+    done = headroom("why", name, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert len(answer["devices"]) == devices
+    means = [device["metrics"]["gpu_util_ratio"]["mean"] for device in answer["devices"]]
+    assert means == pytest.approx(busy, abs=0.001)
+    assert answer["ledger"]["end_ns"] - answer["ledger"]["begin_ns"] == 30 * 60 * 10**9
