@@ -30,7 +30,8 @@ struct Phrase {
   Account account;
   std::string_view text;  // "31 % …"
 };
-constexpr std::string_view kCode = "waited {} for code of the job", kAsleep = "waited {} while the job slept or waited";
+constexpr std::string_view kCode = "waited {} for code of the job", kAsleep = "waited {} while the job slept or waited",
+                           kWantsCore = "waited {} for code of the job that wanted a CPU core";
 constexpr std::array kPhrases{
     Phrase{Account::kInput, "waited {} for its data"},
     Phrase{Account::kHostCode, kCode},
@@ -308,6 +309,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
       return "waited {} for somebody";
     if (phrase.account == Account::kHostCode && mostly_so([](const Finding& f) { return f.asleep || f.mostly_waits; }))
       return kAsleep;
+    if (phrase.account == Account::kHostCode && mostly_so([](const Finding& f) {
+          return f.cause == Cause::kCpuOversubscribed && main_account(f.claims) == Account::kHostCode;
+        }))
+      return kWantsCore;
     if (phrase.account == Account::kSync && mostly_so([](const Finding& f) {
           return f.cause == Cause::kGilContention && main_account(f.claims) == Account::kSync;
         }))
@@ -333,7 +338,8 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                                  ? fmt::format(" Kernels of other programs ran for {}.", human_percent(foreign))
                                  : "";
   std::string shares = uneven(largest->account);
-  const bool code = (words(*largest) == kCode || words(*largest) == kAsleep) && shares.empty();
+  const bool code =
+      (words(*largest) == kCode || words(*largest) == kAsleep || words(*largest) == kWantsCore) && shares.empty();
   if (code) shares = mostly(a, devices, largest->account, most);
   return text +
          fmt::format(" {} {}{}.",

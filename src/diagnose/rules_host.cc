@@ -16,6 +16,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/advice_words.h"
 
 namespace headroom::diagnose {
 
@@ -351,12 +352,16 @@ void follow_the_family(const Analysis& a, Finding& finding) {
   }
 }
 
-// ", for 54 % of this time": that of whole readings is no share of a part of them.
+// ", for 54 % of this time": that of whole readings is no share of a part of them. Where it ran for much of it, too,
+// that is said with it: " for 50 % of this time, and runs for 42 %".
 std::string waits_for(const HostSummary& s) {
-  constexpr double kNearlyAll = 0.9;
+  constexpr double kNearlyAll = 0.9, kMuch = 0.25;
   if (s.owner_delay >= kNearlyAll * s.of_readings) return "";
-  return s.of_readings >= kNearlyAll ? fmt::format(", for {} of this time", human_percent(s.owner_delay))
-                                     : std::string(", for a part of this time");
+  if (s.of_readings < kNearlyAll)
+    return s.owner_cpu >= kMuch ? ", for a part of this time, and runs for another" : ", for a part of this time";
+  return s.owner_cpu >= kMuch ? fmt::format(" for {} of this time, and runs for {}", human_percent(s.owner_delay),
+                                            human_percent(s.owner_cpu))
+                              : fmt::format(", for {} of this time", human_percent(s.owner_delay));
 }
 
 Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
@@ -392,11 +397,10 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
       add(finding.candidates, {Cause::kCpuOversubscribed});
       finding.title = "The training process waits for a CPU core, and for something else between";
     }
-    finding.advice =
-        threads || s.helpers > 0
-            ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
-            : fmt::format("less other load on these {:.3g} cores, or more of them: other threads of the job hardly ran",
-                          s.usable_cores);
+    finding.advice = threads || s.helpers > 0
+                         ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
+                         : fmt::format("less other load on these {:.3g} cores, or more of them: {}", s.usable_cores,
+                                       kThreadsHardlyRan);
   } else {
     if (in_pauses)
       finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kCheckpointSync,

@@ -12,6 +12,7 @@
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "model/advice_words.h"
 #include "model/observations.h"
 
 namespace headroom::diagnose {
@@ -161,7 +162,7 @@ Finding about(const Analysis& a, Claims claims) {
       "or waits";
   finding.advice = kKeepWarm + later_imports(a, finding.claims);
   if (const auto code = costs_later(a, finding.claims))
-    finding.advice = fmt::format("change {} first: it costs later, too", code->spot());
+    finding.advice = fmt::format("change {} first: {}", code->spot(), kCostsLater);
   if (a.material(later)) {
     finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/advice_words.h"
 #include "model/observations.h"
 
 namespace headroom {
@@ -135,6 +136,9 @@ std::string step_of_observation(Cause cause, const RecordingMeta& meta) {
   if (step == kSteps.end()) return std::string(observe);
   const std::string_view stacks = without_python(meta) ? kNativeStacks : "py-spy dump --pid PID";
   std::string how(step->how);
+  constexpr std::string_view kOneThread = ", or with OMP_NUM_THREADS=1";
+  if (const auto at = how.find(kOneThread); at != std::string::npos && one_thread_each(meta))
+    how.erase(at, kOneThread.size());
   if (const auto at = how.find("{stacks}"); at != std::string::npos) how.replace(at, 8, stacks);
   const bool gone = job_is_over(meta) || meta.origin.starts_with("import");
   return step->of_process && gone ? "in the next run, " + how : how;

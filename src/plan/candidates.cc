@@ -12,6 +12,7 @@
 #include "analyze/named_phases.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "model/advice_words.h"
 #include "model/observations.h"
 #include "plan/fill.h"
 #include "plan/measured.h"
@@ -98,16 +99,16 @@ class Maker {
           if (fix.id != "micro_batches") add(fix, i, 1);  // of GPUs that work at once
     for (std::size_t i = 0; i < findings; ++i) {
       const Finding& finding = e_.findings[i];
-      if (finding.cause) continue;
-      unsure |= !finding.claims.empty();
       if (auto code = named_code(e_, i); code && !has(code->option.id)) {
         code->probability = code->surely = probability_of(finding.confidence);
         code->cost = share_of_all(finding);
         if (const auto& claimed = model_.findings[i];
-            claimed.most > claimed.seconds)  // the rest may be that code's, too
+            !finding.cause && claimed.most > claimed.seconds)  // the rest may be that code's, too
           code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
         made_.push_back(std::move(*code));
       }
+      if (finding.cause) continue;
+      unsure |= !finding.claims.empty();
       std::size_t there = 0;  // of those that fit this job; the likeliest stand first
       for (std::size_t c = 0; c < finding.candidates.size() && there < most; ++c)
         if (const auto fixes = fixes_of(finding.candidates[c]); !fixes.empty()) {
@@ -143,25 +144,7 @@ class Maker {
     option.why_safe = fix.why_safe;
     option.effort = info(fix.effort).name;
     option.apply = filled(applied(fix), known);
-    if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
-    option.verify = fix.verify;
-    option.undo = fix.undo;
-    if (fix.id == "overlap_communication" && finding && finding->cause && between_gpus(*finding)) {
-      option.title = "Copy between GPUs while kernels run, or less";  // by a trace: no gradients are exchanged
-      option.why_safe = "what is sent later must not be overwritten before";
-      option.apply = finding->advice;
-      option.verify = "time per step; copies in a trace";
-    }
-    if (fix.id == "restore_clocks" && finding && finding->cause && !finding->advice.empty()) {
-      option.apply = finding->advice;  // by the reasons that were seen
-      if (option.apply.find("-pl") == std::string::npos) option.undo = "as it was";
-    }
-    if (fix.id == "persistent_workers" && finding && finding->ended_badly) {
-      option.title = "Let the loader's workers live on";
-      option.apply = finding->advice;
-      option.undo = "as it was";
-    }
-    if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
+    fit_to_the_job(fix, finding, known, option);
     made.effort = fix.effort;
     made.asked = asked;
     if (finding && !finding->cause) made.look = step_of_observation(fix.cause, e_.meta);
@@ -172,6 +155,8 @@ class Maker {
       option.candidates = finding->candidates;
       option.gain = finding->gain.value_or(Gain{.condition = finding->bound});
       option.gain.low = option.gain.high = 1;  // the simulation's to say
+      if (const auto code = option.gain.more.find(kWithoutTheCode); code != std::string::npos)  // another option's
+        option.gain.more.erase(option.gain.more.rfind("; ", code));
       if (finding->gain && !finding->cause) {
         option.gain.any_cause = false;
         option.gain.causes = {fix.cause};
@@ -196,6 +181,49 @@ class Maker {
     how_much(fix, finding, made);
     measured(made);
     if (!is_there(made)) made_.push_back(std::move(made));
+  }
+
+  // What is advised against a cause, as this job has it.
+  void fit_to_the_job(const Fix& fix, const Finding* finding, const Numbers& known, Option& option) const {
+    if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
+    option.verify = fix.verify;
+    option.undo = fix.undo;
+    if (fix.id == "overlap_communication" && finding && finding->cause && between_gpus(*finding)) {
+      option.title = "Copy between GPUs while kernels run, or less";  // by a trace: no gradients are exchanged
+      option.why_safe = "what is sent later must not be overwritten before";
+      option.apply = finding->advice;
+      option.verify = "time per step; copies in a trace";
+    }
+    if (fix.id == "restore_clocks" && finding && finding->cause && !finding->advice.empty()) {
+      option.apply = finding->advice;  // by the reasons that were seen
+      if (option.apply.find("-pl") == std::string::npos) option.undo = "as it was";
+    }
+    if (fix.id == "persistent_workers" && finding && finding->ended_badly) {
+      option.title = "Let the loader's workers live on";
+      option.apply = finding->advice;
+      option.undo = "as it was";
+    }
+    if (fix.id == "faster_startup" && finding && finding->advice.find(kCostsLater) != std::string::npos) {
+      option.title = "Change the code that each start runs, too";
+      option.apply = finding->advice;
+      option.why_safe = "its result must stay the same";
+      option.safety = Safety::kModerate;
+      option.undo = "the code as it was";
+    }
+    if (fix.id == "fewer_threads") option.apply = fewer_threads(finding, known);
+    if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
+  }
+
+  // Of the job itself only what it may have: threads that were seen to run, or are not known to be off already.
+  [[nodiscard]] std::string fewer_threads(const Finding* finding, const Numbers& known) const {
+    std::string text = "other load elsewhere, or more cores" + filled("{cores}", known);
+    const bool threads =
+        !one_thread_each(e_.meta) && !(finding && finding->advice.find(kThreadsHardlyRan) != std::string::npos);
+    const bool workers = e_.host && static_cast<double>(e_.host->helpers) > e_.host->usable_cores;
+    if (threads || workers)
+      text += fmt::format("; of the job itself no more {}{}{} than cores", threads ? "threads" : "",
+                          threads && workers ? " and " : "", workers ? "workers" : "");
+    return threads ? text + " (OMP_NUM_THREADS=1 MKL_NUM_THREADS=1)" : text;
   }
 
   // Each later start of a job that failed for memory was one more try: once it has the memory, there is none.

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string_view>
+
+#include "model/job_variables.h"
+
+// What findings and plans say alike.
+namespace headroom {
+
+// Of advice: what fewer threads would save is next to nothing.
+inline constexpr std::string_view kThreadsHardlyRan = "other threads of the job hardly ran";
+
+// Of a gain beside that by cores: what the code that waits for them costs in all.
+inline constexpr std::string_view kWithoutTheCode = "if that code took no time";
+
+// Of code of a start that keeps the GPU waiting after it, too.
+inline constexpr std::string_view kCostsLater = "it costs later, too";
+
+// Whether its numerical libraries were told to start no threads.
+[[nodiscard]] inline bool one_thread_each(const RecordingMeta& meta) {
+  for (const auto& [name, value] : job_variables(meta).value_or(JobVariables{}))
+    if (name == "OMP_NUM_THREADS") return value == "1";
+  return false;
+}
+
+}  // namespace headroom
