@@ -22,10 +22,13 @@ void add_places(const Analysis& a, const HostSummary& s, const Claims& claims, s
       std::pair(WaitChannel::kPoll, Clue::kInPoll),         std::pair(WaitChannel::kSleep, Clue::kOnTimer),
       std::pair(WaitChannel::kFutex, Clue::kOnLock),        std::pair(WaitChannel::kTerminal, Clue::kAtTerminal)};
   const double often = a.limits[Threshold::kChannelShare];
-  // A wait for kernels is one on a lock, too.
-  const double kernels = a.code.kernel_waits.share;
-  for (const auto& [channel, clue] : kPlaces)
-    if (s.waiting_in({channel}) - (channel == WaitChannel::kFutex ? kernels : 0) >= often) clues.push_back(clue);
+  // A wait for kernels is one on a lock, too,
+  // and who listens at its own port waits for nothing that is on its way.
+  const double kernels = a.code.kernel_waits.share, listens = share_on(a, s.owner_looks, WaitKind::kAccepted);
+  for (const auto& [channel, clue] : kPlaces) {
+    const double other = channel == WaitChannel::kFutex ? kernels : channel == WaitChannel::kSocket ? listens : 0;
+    if (s.waiting_in({channel}) - other >= often) clues.push_back(clue);
+  }
   // Who writes to a pipe waits for nobody but its reader; the looks are of whole readings, of which a part is claimed.
   const double full = share_on(a, s.owner_looks, WaitKind::kFullPipe);
   if (full > 0 && full >= a.limits[Threshold::kMajority] * part_claimed(claims)) {

@@ -161,7 +161,10 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     may_wait_for_somebody(a, s, in_pauses, finding);
   } else if (hardly(a, main, finding.claims)) {
     finding.title = "The GPU waits while the main thread sleeps or waits, and other threads of its process run";
-    finding.candidates = asleep_for(a, s, finding.claims, in_pauses);
+    // Who only listens at its own port waits for no data, and sends none: what its threads do is what takes the time.
+    const bool listens =
+        share_on(a, s.owner_looks, WaitKind::kAccepted) >= a.limits[Threshold::kCovers] * part_claimed(finding.claims);
+    finding.candidates = listens ? Causes{Cause::kHostGraphBuilding} : asleep_for(a, s, finding.claims, in_pauses);
     add(finding.candidates, {Cause::kGilContention});
   } else if (const double ran = ran_at_most(s, finding.claims); ran < a.limits[Threshold::kCovers]) {
     if (ran < a.limits[Threshold::kMajority])
@@ -233,6 +236,8 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       : asleep && takes_a_lock(a, s, finding.claims)
           ? "see which thread or process has that lock meanwhile (py-spy dump shows all threads): hold it shorter, or "
             "take it beside the kernels"
+      : hardly(a, main, finding.claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads]
+          ? "see what its other threads do meanwhile (headroom stacks): make that cheaper, or do it beside the kernels"
       : asleep || mostly_asleep(a, s, finding.claims)
           ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
           : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";

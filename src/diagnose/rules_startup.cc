@@ -115,6 +115,11 @@ std::string later_imports(const Analysis& a, const Claims& claims) {
 std::optional<NamedCode> costs_later(const Analysis& a, const Claims& claims) {
   const std::vector<NamedCode> code = code_in(a, claims);
   if (code.empty() || code[0].share < a.limits[Threshold::kMajority]) return std::nullopt;
+  // What a script runs by itself is one function, whatever it is at: only the same line of it is the same code.
+  const auto line = [&](Account account) { return a.ledger.line_of(code[0].where, account).line; };
+  if (code[0].place.starts_with("<module>") &&
+      (line(Account::kStartup) <= 0 || line(Account::kStartup) != line(Account::kHostCode)))
+    return std::nullopt;
   Nanos later = 0;
   for (const DeviceTime& device : a.devices)
     for (const Slice& slice : device.slices)

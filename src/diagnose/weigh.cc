@@ -123,12 +123,14 @@ bool has_expectations(Cause cause) {
   return std::any_of(kExpected.begin(), kExpected.end(), [&](const Expectation& row) { return row.cause == cause; });
 }
 
-// Where stacks tell of this time, four causes are named at most: those of which nothing was observed go first, and those
-// in any case against which something speaks and nothing for them.
+// Where stacks tell of this time, four causes are named at most: those against which far more speaks than for them go
+// in any case, and those of which nothing was observed before the others.
 void narrow(std::vector<Weighed>& all) {
   constexpr std::size_t kFewest = 2, kMost = 4;
+  constexpr int kFarLess = -3;  // in halves of a bit
   for (std::size_t i = all.size(); i-- > 1 && all.size() > kFewest;)
-    if (all[i].speaks_for.empty() && all[i].seen < 0) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+    if (all[i].seen <= kFarLess || (all[i].seen < 0 && all[i].speaks_for.empty()))
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
   for (std::size_t i = all.size(); i-- > 1 && all.size() > kMost;)
     if (all[i].speaks_for.empty() && has_expectations(all[i].cause))
       all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));

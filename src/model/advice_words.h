@@ -10,6 +10,10 @@ namespace headroom {
 // Of advice: what fewer threads would save is next to nothing.
 inline constexpr std::string_view kThreadsHardlyRan = "other threads of the job hardly ran";
 
+// Of a server that waits for requests.
+inline constexpr std::string_view kWhileNobodyAsks =
+    "let other work have the GPU while nobody asks, or start the process when somebody does";
+
 // Of a gain beside that by cores: what the code that waits for them costs in all.
 inline constexpr std::string_view kWithoutTheCode = "if that code took no time";
 

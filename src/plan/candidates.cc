@@ -210,8 +210,33 @@ class Maker {
       option.safety = Safety::kModerate;
       option.undo = "the code as it was";
     }
+    if (fix.id == "faster_startup") option.apply = start_as_seen(finding, option.apply);
+    const bool by_a_thread = finding && (finding->cause == Cause::kGilContention ||
+                                         (!finding->cause && finding->candidates.front() == Cause::kGilContention));
+    if (fix.id == "thread_to_process" && by_a_thread && !finding->advice.empty()) {
+      option.apply = finding->advice;  // that thread is named
+      if (option.apply.find(" lock") != std::string::npos)
+        option.title = "Hold the lock of the other thread for less time";
+    }
     if (fix.id == "fewer_threads") option.apply = fewer_threads(finding, known);
+    if (fix.id == "let_the_gpu_go" && finding && finding->advice == kWhileNobodyAsks) {
+      option.apply = finding->advice;
+      option.why_safe = "who asks first waits until it has started";
+      option.undo = "as it was";
+    }
     if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
+  }
+
+  // Where most of a start is one function of the job's own, imports are no matter, nor is what else starts load.
+  [[nodiscard]] std::string start_as_seen(const Finding* finding, const std::string& otherwise) const {
+    if (!finding || !finding->code || finding->advice.find(kCostsLater) != std::string::npos) return otherwise;
+    const std::string place = e_.ledger.spot(*finding->code, Account::kStartup);
+    if (place.starts_with("import "))
+      return fmt::format(
+          "import late, and only what is needed: most of it is {}; of several runs, one process for all imports it "
+          "once",
+          place);
+    return fmt::format("keep what {} makes or brings from one start to the next, on a local disk", place);
   }
 
   // Of the job itself only what it may have: threads that were seen to run, or are not known to be off already.

@@ -22,12 +22,23 @@ Nanos time_at(const Finding& finding, std::int32_t place) {
   return there;
 }
 
+// Whether both findings are at the same code of a place: what a script runs by itself is one function, whatever it is
+// at.
+bool same_code(const Explanation& e, const Finding& one, const Finding& other, std::int32_t place) {
+  const auto line = [&](const Finding& finding) {
+    return e.ledger.line_of(place, finding.claims.front().account).line;
+  };
+  const bool script = e.ledger.places[static_cast<std::size_t>(place)].starts_with("<module>");
+  return !script || (line(one) > 0 && line(one) == line(other));
+}
+
 // Other findings most of whose time is of the same place: the change ends them as well.
 std::vector<std::size_t> others_of(const Explanation& e, std::size_t index, std::int32_t place) {
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < std::min<std::size_t>(64, e.findings.size()); ++i)
     if (i != index && !e.findings[i].part_of && e.findings[i].gain &&
-        2 * time_at(e.findings[i], place) > e.findings[i].cost())
+        2 * time_at(e.findings[i], place) > e.findings[i].cost() &&
+        same_code(e, e.findings[index], e.findings[i], place))
       others.push_back(i);
   return others;
 }
@@ -37,7 +48,8 @@ bool costs_elsewhere(const Explanation& e, std::size_t index, std::int32_t place
                      const std::vector<std::size_t>& others) {
   Nanos elsewhere = 0;
   for (std::size_t i = 0; i < e.findings.size(); ++i)
-    if (i != index && std::find(others.begin(), others.end(), i) == others.end())
+    if (i != index && std::find(others.begin(), others.end(), i) == others.end() && !e.findings[i].claims.empty() &&
+        same_code(e, e.findings[index], e.findings[i], place))
       elsewhere += time_at(e.findings[i], place);
   const Finding& finding = e.findings[index];
   const double allowed = seconds(e.ledger.span()) * (1 - 1 / finding.gain->high) - seconds(finding.cost());
@@ -95,7 +107,8 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
     if (made) describe(finding, *made);
     return made;
   }
-  if (finding.cause) return std::nullopt;
+  // What keeps code from running is another thread's: its change is the one of that cause.
+  if (finding.cause || finding.candidates.front() == Cause::kGilContention) return std::nullopt;
   Nanos there = 0;
   for (const ClaimedPiece& piece : finding.claims)
     if (piece.account == Account::kHostCode && piece.where == *finding.code) there += piece.end - piece.begin;

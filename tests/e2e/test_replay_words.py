@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `why` and `plan` say of recordings that are kept, held against what these programs were doing."""
-import json
-
 import pytest
 
-from headroom_e2e import ROOT, headroom, why
+from headroom_e2e import ROOT, why
 from test_replay_plans import planned, recording
 
 KEPT = ROOT / "bench" / "diagnosis"
@@ -45,3 +43,43 @@ def test_a_set_beside_stacks_names_four_at_most_each_with_what_speaks_for_it(tmp
         for finding in found(tmp_path, f"unseen/{path.name.removesuffix('.jsonl.gz')}"):
             if "Y" in finding["tier"]:
                 assert len(finding["candidates"]) <= 4, (path.name, finding["title"])
+
+
+def test_what_a_script_runs_by_itself_is_the_same_code_at_the_same_line_only(tmp_path):
+    """dqn.py makes its replay memory at line 15, once, and collects garbage at line 26."""
+    garbage, start = found(tmp_path, "unseen/u20")
+    assert "(dqn.py:26)" in garbage["title"] and "(dqn.py:15)" in start["title"]
+    assert "later" not in start["advice"]
+    changed = planned(tmp_path, "unseen/u20")["named_code"]
+    assert "finding 2" not in changed["gain"]["if"] and changed["gain"]["high"] < garbage["gain"]["high"]
+
+
+def test_a_server_that_nobody_asks_is_not_told_to_look_more_often(tmp_path):
+    first = found(tmp_path, "unseen/u09")[0]
+    assert first["advice"].startswith("let other work have the GPU while nobody asks")
+    assert planned(tmp_path, "unseen/u09")["let_the_gpu_go"]["apply"] == first["advice"]
+
+
+def test_who_listens_while_its_threads_run_neither_logs_nor_reads(tmp_path):
+    first = found(tmp_path, "unseen/u10")[0]
+    assert set(first["candidates"]) == {"gil_contention", "host_graph_building"}
+    assert first["advice"].startswith("see what its other threads do meanwhile")
+
+
+def test_the_change_against_another_thread_names_that_thread(tmp_path):
+    options = planned(tmp_path, "unseen/u11")
+    assert "named_code" not in options, "copy_to_device() waits for the interpreter, which wordpiece() has"
+    assert options["thread_to_process"]["apply"].startswith("run wordpiece (train_mlm.py) in another process")
+
+
+def test_what_a_rank_waits_for_one_that_saves_is_told_as_that_in_the_headline(tmp_path):
+    assert "They waited 29 % while the job saved its state." in why(tmp_path, recording(tmp_path, "unseen/u06"))["headline"]
+
+
+@pytest.mark.parametrize("name, says", [
+    ("unseen/u18", "keep what download_weights (finetune_pretrained.py:13) makes or brings"),
+    ("unseen/v_boosting", "change quantise (boosting.py:15) first: it costs later, too"),
+    ("unseen/v_two_stage", "most of it is import torch"),
+])
+def test_a_plan_speaks_of_what_the_start_was_at(tmp_path, name, says):
+    assert says in planned(tmp_path, name)["faster_startup"]["apply"]
