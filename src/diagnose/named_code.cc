@@ -179,8 +179,7 @@ std::string beside(const Analysis& a, Finding& finding) {
     text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
                        human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
   if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= a.limits[Threshold::kMajority])
-    finding.advice +=
-        fmt::format("; {} first: it has the interpreter meanwhile, without which no core helps", code->place);
+    finding.advice += fmt::format("; {}{}", code->place, kHasTheInterpreter);
   if (at_a_lock && finding.cause && code->with_interpreter < often)
     finding.advice += fmt::format("; see whether {} has that lock meanwhile", code->place);
   if (text.empty() || finding.cause) return text;

@@ -228,7 +228,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
         devices_of_ranks(a).size() > 1 ? "all their" : "its"));
   const bool asleep = hardly(a, main + s.owner_threads, finding.claims);
   finding.advice =
-      for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
+      for_a_core ? "fewer processes or threads on " + these_cores(s.usable_cores)
       : finding.by_threads
           ? "let the main thread go on meanwhile and take what that thread made when it is needed, or make it cheaper"
       : mostly_at(a, finding.claims, a.code.idle_loops)
@@ -303,6 +303,8 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
                     human_percent(a.code.kernel_waits.share)));
   std::erase(finding.candidates, Cause::kLaunchBound);
   finding.candidates.insert(finding.candidates.begin(), Cause::kLaunchBound);
+  finding.advice =
+      "launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser), or a larger batch";
   if (finding.candidates.size() > 1) return;
   finding.cause = Cause::kLaunchBound;
   finding.candidates.clear();
@@ -402,10 +404,9 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
       add(finding.candidates, {Cause::kCpuOversubscribed});
       finding.title = "The training process waits for a CPU core, and for something else between";
     }
-    finding.advice = threads || s.helpers > 0
-                         ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
-                         : fmt::format("less other load on these {:.3g} cores, or more of them: {}", s.usable_cores,
-                                       kThreadsHardlyRan);
+    finding.advice = threads || s.helpers > 0 ? "fewer processes or threads on " + these_cores(s.usable_cores)
+                                              : fmt::format("less other load on {}, or more cores: {}",
+                                                            these_cores(s.usable_cores), kThreadsHardlyRan);
   } else {
     if (in_pauses)
       finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kCheckpointSync,

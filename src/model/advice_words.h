@@ -10,6 +10,14 @@ namespace headroom {
 // Of advice: what fewer threads would save is next to nothing.
 inline constexpr std::string_view kThreadsHardlyRan = "other threads of the job hardly ran";
 
+// Of another thread, beside which the main one waits for a core.
+inline constexpr std::string_view kHasTheInterpreter =
+    " first: it has the interpreter meanwhile, without which no core helps";
+
+// Of an end that waited for a core.
+inline constexpr std::string_view kEndsSooner =
+    "on cores that nothing else uses it ends sooner; or free the device before the process ends";
+
 // Of a server that waits for requests.
 inline constexpr std::string_view kWhileNobodyAsks =
     "let other work have the GPU while nobody asks, or start the process when somebody does";

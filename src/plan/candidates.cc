@@ -210,7 +210,12 @@ class Maker {
       option.safety = Safety::kModerate;
       option.undo = "the code as it was";
     }
-    if (fix.id == "faster_startup") option.apply = start_as_seen(finding, option.apply);
+    if (fix.id == "faster_startup") {
+      option.apply = start_as_seen(finding, option.apply);
+      if (option.apply.starts_with("import ") && finding->code)
+        option.title = "Import less at the start, or once for several runs", option.why_safe = "the same modules",
+        option.undo = "the imports as they were";
+    }
     const bool by_a_thread = finding && (finding->cause == Cause::kGilContention ||
                                          (!finding->cause && finding->candidates.front() == Cause::kGilContention));
     if (fix.id == "thread_to_process" && by_a_thread && !finding->advice.empty()) {
@@ -224,18 +229,20 @@ class Maker {
       option.why_safe = "who asks first waits until it has started";
       option.undo = "as it was";
     }
-    if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
+    if (fix.id == "end_after_work" && finding && (finding->code || finding->advice == kEndsSooner))
+      option.apply = finding->advice;  // it is no upload
   }
 
   // Where most of a start is one function of the job's own, imports are no matter, nor is what else starts load.
   [[nodiscard]] std::string start_as_seen(const Finding* finding, const std::string& otherwise) const {
     if (!finding || !finding->code || finding->advice.find(kCostsLater) != std::string::npos) return otherwise;
     const std::string place = e_.ledger.spot(*finding->code, Account::kStartup);
-    if (place.starts_with("import "))
+    if (place.starts_with("import ")) {
+      const bool late = finding->advice.find("import late") == std::string::npos;  // after kernels the GPU waits for it
       return fmt::format(
-          "import late, and only what is needed: most of it is {}; of several runs, one process for all imports it "
-          "once",
-          place);
+          "import {}only what is needed: most of it is {}; of several runs, one process for all imports it once",
+          late ? "" : "late, and ", place);
+    }
     return fmt::format("keep what {} makes or brings from one start to the next, on a local disk", place);
   }
 
@@ -248,7 +255,12 @@ class Maker {
     if (threads || workers)
       text += fmt::format("; of the job itself no more {}{}{} than cores", threads ? "threads" : "",
                           threads && workers ? " and " : "", workers ? "workers" : "");
-    return threads ? text + " (OMP_NUM_THREADS=1 MKL_NUM_THREADS=1)" : text;
+    if (threads) text += " (OMP_NUM_THREADS=1 MKL_NUM_THREADS=1)";
+    if (const auto first = finding ? finding->advice.find(kHasTheInterpreter) : std::string::npos;
+        first != std::string::npos)
+      text += finding->advice.substr(finding->advice.rfind("; ", first),
+                                     first + kHasTheInterpreter.size() - finding->advice.rfind("; ", first));
+    return text;
   }
 
   // Each later start of a job that failed for memory was one more try: once it has the memory, there is none.

@@ -22,6 +22,14 @@ Nanos time_at(const Finding& finding, std::int32_t place) {
   return there;
 }
 
+// The same where it is no wait for kernels.
+Nanos runs_at(const Finding& finding, std::int32_t place) {
+  Nanos there = 0;
+  for (const ClaimedPiece& piece : finding.claims)
+    if (piece.account == Account::kHostCode && piece.where == place) there += piece.end - piece.begin;
+  return there;
+}
+
 // Whether both findings are at the same code of a place: what a script runs by itself is one function, whatever it is
 // at.
 bool same_code(const Explanation& e, const Finding& one, const Finding& other, std::int32_t place) {
@@ -72,7 +80,7 @@ std::optional<Nanos> idle_at(const Explanation& e, std::size_t device, std::int3
 std::optional<Candidate> code_without_a_core(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
   const auto there = idle_at(e, finding.claims.front().device, *finding.code);
-  if (!there || 2 * time_at(finding, *finding.code) <= finding.cost()) return std::nullopt;
+  if (!there || 2 * runs_at(finding, *finding.code) <= finding.cost()) return std::nullopt;
   Candidate made;
   Option& option = made.option;
   option.id = kNamedCode;
@@ -109,9 +117,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   }
   // What keeps code from running is another thread's: its change is the one of that cause.
   if (finding.cause || finding.candidates.front() == Cause::kGilContention) return std::nullopt;
-  Nanos there = 0;
-  for (const ClaimedPiece& piece : finding.claims)
-    if (piece.account == Account::kHostCode && piece.where == *finding.code) there += piece.end - piece.begin;
+  const Nanos there = runs_at(finding, *finding.code);
   const std::vector<std::size_t> others = others_of(e, index, *finding.code);
   if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code, others)) return std::nullopt;
   Candidate made;

@@ -83,3 +83,30 @@ def test_what_a_rank_waits_for_one_that_saves_is_told_as_that_in_the_headline(tm
 ])
 def test_a_plan_speaks_of_what_the_start_was_at(tmp_path, name, says):
     assert says in planned(tmp_path, name)["faster_startup"]["apply"]
+
+
+def test_a_wait_for_kernels_is_no_code_to_make_cheaper(tmp_path):
+    """Its other thread burns in Python; the main one wants a core where it waits for its kernels."""
+    first = found(tmp_path, "kept/gil_contention-at-torch-1")[0]
+    options = planned(tmp_path, "kept/gil_contention-at-torch-1")
+    assert "burn_beside" in first["advice"] and "this core" in first["advice"]
+    assert "named_code" not in options and "burn_beside (torch_workload.py) first" in options["fewer_threads"]["apply"]
+
+
+def test_an_end_that_waited_for_a_core_is_told_no_uploads(tmp_path):
+    held = next(one for one in found(tmp_path, "kept/cpu_oversubscribed-above-torch-2") if one["cause"] == "unreleased_after_work")
+    assert held["advice"].startswith("on cores that nothing else uses it ends sooner")
+    assert planned(tmp_path, "kept/cpu_oversubscribed-above-torch-2")["end_after_work"]["apply"] == held["advice"]
+
+
+def test_two_looks_that_came_late_are_no_gap(tmp_path):
+    """Two of 280, by 50 ms."""
+    assert not any(one["cause"] == "recording_losses" for one in found(tmp_path, "kept/logging_upload-above-torch-2"))
+
+
+def test_who_launches_is_told_of_launches_and_late_imports_are_not_advised(tmp_path):
+    findings = found(tmp_path, "unseen/h200_small_kernels")
+    launches = next(one for one in findings if one["cause"] == "launch_bound")
+    assert launches["advice"].startswith("launch fewer, larger kernels there")
+    start = planned(tmp_path, "unseen/h200_small_kernels")["faster_startup"]["apply"]
+    assert start.startswith("import only what is needed"), "some of it came after kernels, which waited for it"
