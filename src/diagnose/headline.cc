@@ -327,6 +327,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
         }))
       return kWantsCore;
     if (phrase.account == Account::kSync && mostly_so([](const Finding& f) {
+          return f.cause == Cause::kCpuOversubscribed && main_account(f.claims) == Account::kSync;
+        }))
+      return "waited {} while the job synchronised and wanted a CPU core";
+    if (phrase.account == Account::kSync && mostly_so([](const Finding& f) {
           return f.cause == Cause::kGilContention && main_account(f.claims) == Account::kSync;
         }))
       return "waited {} for Python's interpreter (GIL)";

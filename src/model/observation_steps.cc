@@ -107,7 +107,9 @@ constexpr std::array kSteps{
          "tr '\\0' '\\n' </proc/PID/environ | grep CUDA_VISIBLE_DEVICES, for each process that nvidia-smi lists: is it "
          "meant for that GPU?",
          true},
-    Step{"a longer run: GPUs that even out", "headroom run -- CMD for longer: do the GPUs even out?"},
+    Step{"the program: what it puts on each GPU",
+         "read in the program what it puts on each GPU: parts of one model take turns, copies of it get shares of each "
+         "batch"},
     Step{"the same run with the other load stopped, or with fewer threads",
          "headroom run -- CMD with the other load stopped, or with OMP_NUM_THREADS=1, and headroom compare"},
     Step{"the same files read a second time, from memory",

@@ -110,3 +110,9 @@ def test_who_launches_is_told_of_launches_and_late_imports_are_not_advised(tmp_p
     assert launches["advice"].startswith("launch fewer, larger kernels there")
     start = planned(tmp_path, "unseen/h200_small_kernels")["faster_startup"]["apply"]
     assert start.startswith("import only what is needed"), "some of it came after kernels, which waited for it"
+
+
+def test_a_headline_of_a_wait_for_kernels_without_a_core_says_so(tmp_path):
+    answer = why(tmp_path, recording(tmp_path, "kept/sync_points-at-plain-1"))
+    assert "It waited 30 % while the job synchronised and wanted a CPU core." in answer["headline"]
+    assert "waits for a CPU core" in answer["findings"][0]["title"]
