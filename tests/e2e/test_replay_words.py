@@ -116,3 +116,12 @@ def test_a_headline_of_a_wait_for_kernels_without_a_core_says_so(tmp_path):
     answer = why(tmp_path, recording(tmp_path, "kept/sync_points-at-plain-1"))
     assert "It waited 30 % while the job synchronised and wanted a CPU core." in answer["headline"]
     assert "waits for a CPU core" in answer["findings"][0]["title"]
+
+
+def test_a_function_that_trains_and_evaluates_is_no_validation(tmp_path):
+    """evaluate_and_save() is the whole program; evaluate() ran five times, for about a second each."""
+    answer = why(tmp_path, recording(tmp_path, "unseen/h200_evaluate_and_save"))
+    validation = next(phase for phase in answer["phases"] if phase["name"] == "validation")
+    assert validation["count"] == 5 and validation["total_ns"] < 6e9
+    assert not any("train_step" in sentence for found in answer["findings"] if found["cause"] == "validation"
+                   for sentence in found["evidence"])
