@@ -120,10 +120,16 @@ std::optional<NamedCode> costs_later(const Analysis& a, const Claims& claims) {
   if (code[0].place.starts_with("<module>") &&
       (line(Account::kStartup) <= 0 || line(Account::kStartup) != line(Account::kHostCode)))
     return std::nullopt;
+  // Where it waits for workers, for kernels or for other ranks, what it waits for is other code.
+  const auto waits = [&](Account account) {
+    return (account == Account::kInput && a.host.helpers > 0) || account == Account::kSync ||
+           account == Account::kPeers;
+  };
   Nanos later = 0;
   for (const DeviceTime& device : a.devices)
     for (const Slice& slice : device.slices)
-      if (slice.where == code[0].where && slice.account != Account::kStartup && !is_busy(slice.account))
+      if (slice.where == code[0].where && slice.account != Account::kStartup && !is_busy(slice.account) &&
+          !waits(slice.account))
         later += slice.end - slice.begin;
   if (!a.material(later)) return std::nullopt;
   return code[0];

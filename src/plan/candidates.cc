@@ -224,6 +224,13 @@ class Maker {
         option.title = "Hold the lock of the other thread for less time";
     }
     if (fix.id == "fewer_threads") option.apply = fewer_threads(finding, known);
+    if (fix.id == "reserve_memory" && !e_.batch && finding && finding->cause) {  // there is no task file
+      option.title = "Start with what fits, not after a failure";
+      option.apply = finding->advice;
+      option.why_safe = "a smaller batch changes what a step is";
+      option.safety = Safety::kModerate;
+      option.undo = "as it was";
+    }
     if (fix.id == "let_the_gpu_go" && finding && finding->advice == kWhileNobodyAsks) {
       option.apply = finding->advice;
       option.why_safe = "who asks first waits until it has started";

@@ -125,3 +125,13 @@ def test_a_function_that_trains_and_evaluates_is_no_validation(tmp_path):
     assert validation["count"] == 5 and validation["total_ns"] < 6e9
     assert not any("train_step" in sentence for found in answer["findings"] if found["cause"] == "validation"
                    for sentence in found["evidence"])
+
+
+def test_a_start_that_waits_for_workers_is_not_told_to_change_the_wait(tmp_path):
+    start = next(one for one in found(tmp_path, "kept/epoch_worker_restart-at-plain-1") if one["cause"] == "startup_load")
+    assert "Workers.next" in start["title"] and "Workers.next" not in start["advice"]
+
+
+def test_a_job_without_a_task_file_is_told_of_none(tmp_path):
+    apply = planned(tmp_path, "kept/oom_restart_loop-above-plain-2")["reserve_memory"]["apply"]
+    assert apply == "give up after the first, or start the next with a smaller batch"
