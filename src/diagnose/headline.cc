@@ -203,25 +203,27 @@ std::string lengths_of_ends(const Analysis& a, const std::vector<std::size_t>& d
   return low == high ? low : fmt::format("{} to {}", low, high);
 }
 
+// Of an account on a device, where what others wait for one that saves or validates counts as that: it is its
+// finding's.
+Nanos told_of(const Analysis& a, const std::vector<Finding>& findings, Account account, std::size_t device) {
+  Nanos sum = a.ledger.total(account, device);
+  for (const Finding& finding : findings) {
+    const Account main = main_account(finding.claims);
+    if (main != Account::kCheckpoint && main != Account::kValidationHost) continue;
+    if (account != main && account != Account::kPeers) continue;
+    for (const ClaimedPiece& piece : finding.claims)
+      if (piece.device == device && piece.account == Account::kPeers)
+        sum += (account == main ? 1 : -1) * (piece.end - piece.begin);
+  }
+  return sum;
+}
+
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."
 std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                        const std::vector<std::size_t>& devices) {
-  // What others wait for one that saves or validates is its finding's, and counts as that.
-  const auto of_device = [&](Account account, std::size_t device) {
-    Nanos sum = a.ledger.total(account, device);
-    for (const Finding& finding : findings) {
-      const Account main = main_account(finding.claims);
-      if (main != Account::kCheckpoint && main != Account::kValidationHost) continue;
-      if (account != main && account != Account::kPeers) continue;
-      for (const ClaimedPiece& piece : finding.claims)
-        if (piece.device == device && piece.account == Account::kPeers)
-          sum += (account == main ? 1 : -1) * (piece.end - piece.begin);
-    }
-    return sum;
-  };
   const auto total = [&](Account account) {
     Nanos sum = 0;
-    for (const std::size_t device : devices) sum += of_device(account, device);
+    for (const std::size_t device : devices) sum += told_of(a, findings, account, device);
     return sum;
   };
   const Nanos time = a.ledger.span() * static_cast<Nanos>(devices.size());
@@ -232,7 +234,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
     return apart(a, devices, [&](std::size_t device) {
       const Nanos unread_there =
           by_read && account == Account::kUseful ? a.ledger.total(Account::kUnobserved, device) : 0;
-      return static_cast<double>(of_device(account, device)) /
+      return static_cast<double>(told_of(a, findings, account, device)) /
              static_cast<double>(std::max<Nanos>(1, a.ledger.span() - unread_there));
     });
   };
