@@ -135,3 +135,10 @@ def test_a_start_that_waits_for_workers_is_not_told_to_change_the_wait(tmp_path)
 def test_a_job_without_a_task_file_is_told_of_none(tmp_path):
     apply = planned(tmp_path, "kept/oom_restart_loop-above-plain-2")["reserve_memory"]["apply"]
     assert apply == "give up after the first, or start the next with a smaller batch"
+
+
+@pytest.mark.parametrize("name", ["v_rate_limit", "v_memory_bank"])
+def test_who_reads_nothing_has_no_row_of_input(tmp_path, name):
+    """A limiter that sleeps, a search in lists: a library was read from storage beside them for a moment."""
+    entries = why(tmp_path, recording(tmp_path, f"unseen/{name}"))["ledger"]["accounts"]
+    assert not any(entry["cause"] == "input" for entry in entries)
