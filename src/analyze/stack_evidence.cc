@@ -424,6 +424,32 @@ bool Stacks::may_write(std::uint32_t kind, const IdleStretch& stretch, bool name
   return writers_.cannot.empty() || !writers_.cannot[kind];
 }
 
+namespace {
+
+// What was read says of a stack that it read only if that is seen more often then than in the seconds around: a library
+// that is loaded late, or a page that comes back, is read beside any code.
+bool may_read(const StackView& view, std::uint32_t number, const IdleStretch& stretch) {
+  constexpr Nanos kNear = 2 * kSecond;
+  const std::vector<Activity>* owner = stretch.use.host.owner;
+  const Activity* now = owner ? activity_at(*owner, stretch.begin + (stretch.end - stretch.begin + 1) / 2) : nullptr;
+  if (!now || !now->read_bytes_per_second || now->io_delay || now->state == 'D' || now->wait == WaitChannel::kDisk ||
+      now->wait == WaitChannel::kNetworkFs)
+    return true;  // the kernel itself says what it waited for
+  const auto all = view.looks.at(*stretch.use.context.process).all();
+  double reading = 0, beside = 0, reading_ns = 0, rest_ns = 0;
+  auto one = std::partition_point(owner->begin(), owner->end(),
+                                  [&](const Activity& activity) { return activity.end <= now->begin - kNear; });
+  for (; one != owner->end() && one->begin < now->end + kNear; ++one) {
+    const bool reads = 2 * one->read_bytes_per_second.value_or(0) >= *now->read_bytes_per_second;
+    (reads ? reading_ns : rest_ns) += static_cast<double>(one->end - one->begin);
+    for (const ListRow& look : looks_within(all, one->begin, one->end))
+      if (view.number_of(look) == number) (reads ? reading : beside) += 1;
+  }
+  return beside == 0 || 2 * beside * reading_ns < reading * rest_ns;
+}
+
+}  // namespace
+
 HostClaim Stacks::claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure, bool may_write,
                            Counted& counted) const {
   const stacks::StackKind& kind = view_.kinds[number];
@@ -452,7 +478,8 @@ HostClaim Stacks::claim_of(std::uint32_t number, const IdleStretch& stretch, boo
     claim.confidence = Confidence::kMedium;
     return claim;
   }
-  const bool knows = other && other->account != Account::kUnexplained;
+  const bool knows = other && other->account != Account::kUnexplained &&
+                     !(kind.own && other->account == Account::kInput && !may_read(view_, number, stretch));
   claim.account = knows ? other->account : Account::kHostCode;
   claim.confidence = knows ? std::max(other->confidence, claim.confidence) : Confidence::kMedium;
   claim.tiers = knows ? "PY" : "Y";

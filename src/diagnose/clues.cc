@@ -22,8 +22,13 @@ void add_places(const Analysis& a, const HostSummary& s, const Claims& claims, s
       std::pair(WaitChannel::kPoll, Clue::kInPoll),         std::pair(WaitChannel::kSleep, Clue::kOnTimer),
       std::pair(WaitChannel::kFutex, Clue::kOnLock),        std::pair(WaitChannel::kTerminal, Clue::kAtTerminal)};
   const double often = a.limits[Threshold::kChannelShare];
-  for (const auto& [channel, clue] : kPlaces)
-    if (s.waiting_in({channel}) >= often) clues.push_back(clue);
+  // A wait for kernels is one on a lock, too,
+  // and who listens at its own port waits for nothing that is on its way.
+  const double kernels = a.code.kernel_waits.share, listens = share_on(a, s.owner_looks, WaitKind::kAccepted);
+  for (const auto& [channel, clue] : kPlaces) {
+    const double other = channel == WaitChannel::kFutex ? kernels : channel == WaitChannel::kSocket ? listens : 0;
+    if (s.waiting_in({channel}) - other >= often) clues.push_back(clue);
+  }
   // Who writes to a pipe waits for nobody but its reader; the looks are of whole readings, of which a part is claimed.
   const double full = share_on(a, s.owner_looks, WaitKind::kFullPipe);
   if (full > 0 && full >= a.limits[Threshold::kMajority] * part_claimed(claims)) {
@@ -54,14 +59,17 @@ void add_running(const Analysis& a, const HostSummary& s, const Claims& claims, 
     clues.push_back(Clue::kNoHelpers);
 }
 
-// Bytes per second to and from storage.
-void add_storage(const HostSummary& s, std::vector<Clue>& clues) {
+// Bytes per second to and from storage. Where stacks name what saves the job's state, that is what writes.
+void add_storage(const Analysis& a, const HostSummary& s, std::vector<Clue>& clues) {
   constexpr double kSome = 1e6;  // below that it may be a log, or a library that is loaded late, by judgement
   if (const auto read = s.owner_read)
     if (const double all = *read + s.helper_read.value_or(0); all >= kSome || all < 1)
       clues.push_back(all < 1 ? Clue::kReadNothing : Clue::kRead);
+  const bool saves = std::any_of(a.code.families.begin(), a.code.families.end(),
+                                 [](const auto& place) { return place.second == stacks::Family::kCheckpoint; });
   if (const auto written = s.owner_write)
-    if (*written >= kSome || *written < 1) clues.push_back(*written < 1 ? Clue::kWroteNothing : Clue::kWrote);
+    if ((*written >= kSome && !saves) || *written < 1)
+      clues.push_back(*written < 1 ? Clue::kWroteNothing : Clue::kWrote);
 }
 
 void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues) {
@@ -93,7 +101,7 @@ std::vector<Clue> clues_in(const Analysis& a, const Claims& claims) {
   std::vector<Clue> clues;
   add_running(a, s, claims, clues);
   add_places(a, s, claims, clues);
-  add_storage(s, clues);
+  add_storage(a, s, clues);
   add_code(a, claims, clues);
   if (const double copies = copying(a, claims); copies >= a.limits[Threshold::kChannelShare])
     clues.push_back(copies >= a.limits[Threshold::kCovers] ? Clue::kCopied : Clue::kCopiedSome);

@@ -54,6 +54,8 @@ double idle_at(const Analysis& a, std::size_t device, const std::string& place) 
 
 }  // namespace
 
+std::string these_cores(double usable) { return usable == 1 ? "this core" : fmt::format("these {:.3g} cores", usable); }
+
 std::optional<CoreWaits> core_waits(const Analysis& a) {
   const auto device = a.job.batch.present ? std::nullopt : only_device(a);
   const auto owner = device ? only_owner(a, *device) : std::nullopt;

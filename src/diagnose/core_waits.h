@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "analyze/analysis.h"
@@ -12,6 +13,9 @@ namespace headroom::diagnose {
 // What would overturn that cores are what is missing.
 inline constexpr std::string_view kCoresOfItsOwn =
     "run it on cores that nothing else uses: if the GPU is idle for as long, this is wrong";
+
+// "these 2 cores"; "this core".
+[[nodiscard]] std::string these_cores(double usable);
 
 // How long the main thread of the process on a GPU waited for a core, as the scheduler counts it. Shares of the time
 // from the first kernel to the last one.

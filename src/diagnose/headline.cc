@@ -32,7 +32,8 @@ struct Phrase {
   Account account;
   std::string_view text;  // "31 % …"
 };
-constexpr std::string_view kCode = "waited {} for code of the job", kAsleep = "waited {} while the job slept or waited";
+constexpr std::string_view kCode = "waited {} for code of the job", kAsleep = "waited {} while the job slept or waited",
+                           kWantsCore = "waited {} for code of the job that wanted a CPU core";
 constexpr std::array kPhrases{
     Phrase{Account::kInput, "waited {} for its data"},
     Phrase{Account::kHostCode, kCode},
@@ -221,7 +222,7 @@ std::string lengths_of_ends(const Analysis& a, const std::vector<std::size_t>& d
 // by a point and more.
 bool told_otherwise(const Analysis& a, const std::vector<std::size_t>& devices) {
   constexpr double kPoint = 0.01;
-  if (!a.meta.origin.starts_with("import:")) return false;
+  if (!is_imported(a.meta)) return false;
   return std::any_of(devices.begin(), devices.end(), [&](std::size_t device) {
     const auto useful = static_cast<double>(a.ledger.total(Account::kUseful, device));
     const Nanos read = a.ledger.span() - a.ledger.total(Account::kUnobserved, device);
@@ -229,12 +230,27 @@ bool told_otherwise(const Analysis& a, const std::vector<std::size_t>& devices) 
   });
 }
 
+// Of an account on a device, where what others wait for one that saves or validates counts as that: it is its
+// finding's.
+Nanos told_of(const Analysis& a, const std::vector<Finding>& findings, Account account, std::size_t device) {
+  Nanos sum = a.ledger.total(account, device);
+  for (const Finding& finding : findings) {
+    const Account main = main_account(finding.claims);
+    if (main != Account::kCheckpoint && main != Account::kValidationHost) continue;
+    if (account != main && account != Account::kPeers) continue;
+    for (const ClaimedPiece& piece : finding.claims)
+      if (piece.device == device && piece.account == Account::kPeers)
+        sum += (account == main ? 1 : -1) * (piece.end - piece.begin);
+  }
+  return sum;
+}
+
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."
 std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                        const std::vector<std::size_t>& devices) {
   const auto total = [&](Account account) {
     Nanos sum = 0;
-    for (const std::size_t device : devices) sum += a.ledger.total(account, device);
+    for (const std::size_t device : devices) sum += told_of(a, findings, account, device);
     return sum;
   };
   const Nanos time = a.ledger.span() * static_cast<Nanos>(devices.size());
@@ -245,7 +261,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
     return apart(a, devices, [&](std::size_t device) {
       const Nanos unread_there =
           by_read && account == Account::kUseful ? a.ledger.total(Account::kUnobserved, device) : 0;
-      return static_cast<double>(a.ledger.total(account, device)) /
+      return static_cast<double>(told_of(a, findings, account, device)) /
              static_cast<double>(std::max<Nanos>(1, a.ledger.span() - unread_there));
     });
   };
@@ -337,6 +353,14 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
       return "waited {} for somebody";
     if (phrase.account == Account::kHostCode && mostly_so([](const Finding& f) { return f.asleep || f.mostly_waits; }))
       return kAsleep;
+    if (phrase.account == Account::kHostCode && mostly_so([](const Finding& f) {
+          return f.cause == Cause::kCpuOversubscribed && main_account(f.claims) == Account::kHostCode;
+        }))
+      return kWantsCore;
+    if (phrase.account == Account::kSync && mostly_so([](const Finding& f) {
+          return f.cause == Cause::kCpuOversubscribed && main_account(f.claims) == Account::kSync;
+        }))
+      return "waited {} while the job synchronised and wanted a CPU core";
     if (phrase.account == Account::kSync && mostly_so([](const Finding& f) {
           return f.cause == Cause::kGilContention && main_account(f.claims) == Account::kSync;
         }))
@@ -362,7 +386,8 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                                  ? fmt::format(" Kernels of other programs ran for {}.", human_percent(foreign))
                                  : "";
   std::string shares = uneven(largest->account);
-  const bool code = (words(*largest) == kCode || words(*largest) == kAsleep) && shares.empty();
+  const bool code =
+      (words(*largest) == kCode || words(*largest) == kAsleep || words(*largest) == kWantsCore) && shares.empty();
   if (code) shares = mostly(a, devices, largest->account, most);
   const std::string phase = largest->account == Account::kUnexplained ? phase_of_idle(a, devices) : "";
   if (!phase.empty())

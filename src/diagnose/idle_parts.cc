@@ -472,7 +472,10 @@ bool names_no_more(const Finding& one, const Finding& other) {
 // one tells, and all of it where they name the same causes. Of other causes the bound needs it.
 Claims taken_by(const Finding& other, const Claims& counted, const Finding& finding, const Claims& left) {
   if (names_no_more(finding, other)) return common(left, counted);
-  return other.cause ? common(left, other.claims) : Claims{};
+  // A set out of which others were left by what was seen is of no other cause (weigh.cc).
+  constexpr std::size_t kNarrowed = 4;
+  const bool narrowed = !other.speaks_for.empty() && other.tiers.has("Y") && other.candidates.size() == kNarrowed;
+  return other.cause || narrowed ? common(left, other.claims) : Claims{};
 }
 
 std::string of_findings(const std::vector<std::string>& numbers) {

@@ -13,6 +13,7 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
+#include "model/advice_words.h"
 #include "model/places.h"
 #include "stacks/families.h"
 
@@ -178,8 +179,7 @@ std::string beside(const Analysis& a, Finding& finding) {
     text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
                        human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
   if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= a.limits[Threshold::kMajority])
-    finding.advice +=
-        fmt::format("; {} first: it has the interpreter meanwhile, without which no core helps", code->place);
+    finding.advice += fmt::format("; {}{}", code->place, kHasTheInterpreter);
   if (at_a_lock && finding.cause && code->with_interpreter < often)
     finding.advice += fmt::format("; see whether {} has that lock meanwhile", code->place);
   if (text.empty() || finding.cause) return text;
@@ -236,6 +236,26 @@ std::string callers_sentence(const Analysis& a, const std::string& place) {
 
 }  // namespace
 
+namespace {
+
+// Code that wants a core is one thing to change, what takes the cores another: each has a bound of its own. The code's
+// is of all that it keeps idle of the one GPU that is used, after the first kernel or before.
+void say_what_code_costs(const Analysis& a, const NamedCode& code, Finding& finding) {
+  if (finding.cause != Cause::kCpuOversubscribed || main_account(finding.claims) != Account::kHostCode || !finding.gain)
+    return;
+  finding.advice += fmt::format("; or make {} cheaper, or run it beside the kernels", code.spot());
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (device != finding.claims.front().device && a.ledger.busy(device) > 0) return;
+  const auto gone = removal(a, claim(a, [&](std::size_t, const Slice& slice) {
+                              return slice.where == code.where && is_held_idle(slice.account);
+                            }));
+  if (!gone || human_factor(*gone) == human_factor(finding.gain->high)) return;
+  finding.gain->more += fmt::format("; {} {}", human_factor(*gone), kWithoutTheCode);
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->words());
+}
+
+}  // namespace
+
 void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::string>& callers_told, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
@@ -285,6 +305,7 @@ void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::stri
     finding.code = named[0].where;
     constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's
     if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].spot();
+    say_what_code_costs(a, named[0], finding);
   }
   if (!profiled) finding.tiers |= "Y";
 }

@@ -13,6 +13,7 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/advice_words.h"
 
 namespace headroom::diagnose {
 
@@ -254,6 +255,7 @@ void nobody_asks(Finding& finding) {
   finding.cause = Cause::kInteractiveHoldingGpu;
   finding.candidates.clear();
   finding.title = "The GPU waits for who connects to its process";
+  finding.advice = kWhileNobodyAsks;
   finding.told_apart_from.emplace_back(
       "uploads and reading: it waited at its own port, and hardly anything came or went");
 }

@@ -212,7 +212,7 @@ TEST(Children, AProgramThatWaitsItselfIsWaitedForAllTheSame) {
   const Finding first = pauses_for_a_program(0);
   EXPECT_EQ(first.title,
             "The GPU waits while the training process waits for a process that it started: score (train.py)");
-  EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Contains(Cause::kLoggingUpload)));
+  EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Contains(Cause::kSlowStorage)));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::vector<Finding> wanting_cores(const Analysis& a, const IdleParts& parts) {
   append(finding.evidence, cores_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
   finding.would_overturn = kCoresOfItsOwn;
-  finding.advice = fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores);
+  finding.advice = "fewer processes or threads on " + these_cores(s.usable_cores);
   gains_at_most(a, finding, "if the GPU did not wait for that process at all");
   gains_the_wait(a, finding, waits->waited + waits->starting, waits->ran, "its main thread");
   return only(std::move(finding));

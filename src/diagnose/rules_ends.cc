@@ -10,6 +10,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/advice_words.h"
 #include "model/observations.h"
 
 namespace headroom::diagnose {
@@ -220,6 +221,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
     finding.advice =
         "let what runs after the last kernel go without the GPU: free the device before it, or give it to another "
         "process";
+  if (then.owners > 0 && then.owner_delay >= a.limits[Threshold::kMajority]) finding.advice = kEndsSooner;
   if (child) finding.advice = "free the device before that process starts, or start it while the GPU still computes";
   if (hung || hangs)
     finding.advice =

@@ -16,6 +16,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/advice_words.h"
 
 namespace headroom::diagnose {
 
@@ -160,7 +161,10 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     may_wait_for_somebody(a, s, in_pauses, finding);
   } else if (hardly(a, main, finding.claims)) {
     finding.title = "The GPU waits while the main thread sleeps or waits, and other threads of its process run";
-    finding.candidates = asleep_for(a, s, finding.claims, in_pauses);
+    // Who only listens at its own port waits for no data, and sends none: what its threads do is what takes the time.
+    const bool listens =
+        share_on(a, s.owner_looks, WaitKind::kAccepted) >= a.limits[Threshold::kCovers] * part_claimed(finding.claims);
+    finding.candidates = listens ? Causes{Cause::kHostGraphBuilding} : asleep_for(a, s, finding.claims, in_pauses);
     add(finding.candidates, {Cause::kGilContention});
   } else if (const double ran = ran_at_most(s, finding.claims); ran < a.limits[Threshold::kCovers]) {
     if (ran < a.limits[Threshold::kMajority])
@@ -224,7 +228,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
         devices_of_ranks(a).size() > 1 ? "all their" : "its"));
   const bool asleep = hardly(a, main + s.owner_threads, finding.claims);
   finding.advice =
-      for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
+      for_a_core ? "fewer processes or threads on " + these_cores(s.usable_cores)
       : finding.by_threads
           ? "let the main thread go on meanwhile and take what that thread made when it is needed, or make it cheaper"
       : mostly_at(a, finding.claims, a.code.idle_loops)
@@ -232,6 +236,8 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       : asleep && takes_a_lock(a, s, finding.claims)
           ? "see which thread or process has that lock meanwhile (py-spy dump shows all threads): hold it shorter, or "
             "take it beside the kernels"
+      : hardly(a, main, finding.claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads]
+          ? "see what its other threads do meanwhile (headroom stacks): make that cheaper, or do it beside the kernels"
       : asleep || mostly_asleep(a, s, finding.claims)
           ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
           : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
@@ -297,6 +303,8 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
                     human_percent(a.code.kernel_waits.share)));
   std::erase(finding.candidates, Cause::kLaunchBound);
   finding.candidates.insert(finding.candidates.begin(), Cause::kLaunchBound);
+  finding.advice =
+      "launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser)";
   if (finding.candidates.size() > 1) return;
   finding.cause = Cause::kLaunchBound;
   finding.candidates.clear();
@@ -351,12 +359,16 @@ void follow_the_family(const Analysis& a, Finding& finding) {
   }
 }
 
-// ", for 54 % of this time": that of whole readings is no share of a part of them.
+// ", for 54 % of this time": that of whole readings is no share of a part of them. Where it ran for much of it, too,
+// that is said with it: " for 50 % of this time, and runs for 42 %".
 std::string waits_for(const HostSummary& s) {
-  constexpr double kNearlyAll = 0.9;
+  constexpr double kNearlyAll = 0.9, kMuch = 0.25;
   if (s.owner_delay >= kNearlyAll * s.of_readings) return "";
-  return s.of_readings >= kNearlyAll ? fmt::format(", for {} of this time", human_percent(s.owner_delay))
-                                     : std::string(", for a part of this time");
+  if (s.of_readings < kNearlyAll)
+    return s.owner_cpu >= kMuch ? ", for a part of this time, and runs for another" : ", for a part of this time";
+  return s.owner_cpu >= kMuch ? fmt::format(" for {} of this time, and runs for {}", human_percent(s.owner_delay),
+                                            human_percent(s.owner_cpu))
+                              : fmt::format(", for {} of this time", human_percent(s.owner_delay));
 }
 
 Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
@@ -392,11 +404,9 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
       add(finding.candidates, {Cause::kCpuOversubscribed});
       finding.title = "The training process waits for a CPU core, and for something else between";
     }
-    finding.advice =
-        threads || s.helpers > 0
-            ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
-            : fmt::format("less other load on these {:.3g} cores, or more of them: other threads of the job hardly ran",
-                          s.usable_cores);
+    finding.advice = threads || s.helpers > 0 ? "fewer processes or threads on " + these_cores(s.usable_cores)
+                                              : fmt::format("less other load on {}, or more cores: {}",
+                                                            these_cores(s.usable_cores), kThreadsHardlyRan);
   } else {
     if (in_pauses)
       finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kCheckpointSync,

@@ -14,6 +14,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/advice_words.h"
 #include "model/cores.h"
 #include "stacks/families.h"
 
@@ -310,9 +311,11 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   } else if (loader.starved) {
     finding.title = "The data loader's workers wait for CPU cores";
     const bool too_many = static_cast<double>(s.helpers) > s.usable_cores;
+    const bool one_thread = one_thread_each(a.meta);
     finding.advice =
         fmt::format("more cores ({:.3g} usable here), or other load elsewhere; {}", s.usable_cores,
-                    too_many ? "fewer workers or threads" : "fewer threads in its workers, not fewer workers");
+                    too_many ? (one_thread ? "fewer workers" : "fewer workers or threads")
+                             : (one_thread ? "not fewer workers" : "fewer threads in its workers, not fewer workers"));
     if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
       finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
       finding.title = "The GPU waits for the data loader, whose workers wait for storage and for CPU cores";

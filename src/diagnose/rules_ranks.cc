@@ -168,6 +168,28 @@ std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts
   return only(std::move(finding));
 }
 
+namespace {
+
+// While each GPU of the process keeps its work, what the one that waits least waits is the most that can go: its
+// kernels and its other time remain.
+void keeps_its_work(const Analysis& a, Finding& finding) {
+  Nanos least = a.ledger.span();
+  for (const std::size_t device : devices_of_one_process(a)) {
+    Nanos waits = 0;
+    for (const ClaimedPiece& piece : finding.claims)
+      if (piece.device == device) waits += piece.end - piece.begin;
+    least = std::min(least, waits);
+  }
+  const Nanos left = a.ledger.span() - least;
+  if (!finding.gain || left <= 0) return;
+  const double factor = static_cast<double>(a.ledger.span()) / static_cast<double>(left);
+  if (factor >= finding.gain->high) return;
+  finding.gain->high = factor;
+  finding.bound = fmt::format("{} at most, {}", human_factor(factor), finding.gain->words());
+}
+
+}  // namespace
+
 std::vector<Finding> uneven_gpus(const Analysis& a, const IdleParts& parts) {
   const UnevenTime& uneven = parts.uneven;
   Finding finding;
@@ -204,6 +226,7 @@ std::vector<Finding> uneven_gpus(const Analysis& a, const IdleParts& parts) {
     finding.advice += ", or fewer GPUs: one could run the kernels of all, if its memory holds them";
   if (uneven.in_turn || uneven.at_once)
     gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
+  if (uneven.in_turn) keeps_its_work(a, finding);
   if (!uneven.in_turn) gains_by_spreading(a, devices_of_one_process(a), finding);
   return only(std::move(finding));
 }

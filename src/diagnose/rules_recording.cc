@@ -76,13 +76,25 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
   return only(std::move(finding));
 }
 
+namespace {
+
+// Looks that came some milliseconds late, or never, in so little time that nothing which is told rests on it.
+bool hardly_missed(const Analysis& a, const Loss& loss) {
+  if (loss.what != info(LossKind::kMissedTick).name || loss.places.empty()) return false;
+  Nanos missed = 0;
+  for (const LossPlace& place : loss.places) missed += place.end - place.begin;
+  return !a.material(missed);
+}
+
+}  // namespace
+
 std::vector<Finding> losses(const Analysis& a) {
   Finding finding;
   const bool whole = a.window.begin <= a.meta.start && a.window.end >= a.meta.end;
   const bool imported = is_imported(a.meta);
   bool unread = false, full = false;
   for (const Loss& loss : a.losses) {
-    if (!is_a_problem(loss, a.meta) || (!whole && loss.places.empty())) continue;
+    if (!is_a_problem(loss, a.meta) || (!whole && loss.places.empty()) || hardly_missed(a, loss)) continue;
     const bool late = loss.what == info(LossKind::kMissedTick).name;
     unread = unread || lost_in_reading(loss);
     full = full || loss.what == info(LossKind::kRowNotRecorded).name;

@@ -12,6 +12,7 @@
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "model/advice_words.h"
 #include "model/observations.h"
 
 namespace headroom::diagnose {
@@ -114,10 +115,21 @@ std::string later_imports(const Analysis& a, const Claims& claims) {
 std::optional<NamedCode> costs_later(const Analysis& a, const Claims& claims) {
   const std::vector<NamedCode> code = code_in(a, claims);
   if (code.empty() || code[0].share < a.limits[Threshold::kMajority]) return std::nullopt;
+  // What a script runs by itself is one function, whatever it is at: only the same line of it is the same code.
+  const auto line = [&](Account account) { return a.ledger.line_of(code[0].where, account).line; };
+  if (code[0].place.starts_with("<module>") &&
+      (line(Account::kStartup) <= 0 || line(Account::kStartup) != line(Account::kHostCode)))
+    return std::nullopt;
+  // Where it waits for workers, for kernels or for other ranks, what it waits for is other code.
+  const auto waits = [&](Account account) {
+    return (account == Account::kInput && a.host.helpers > 0) || account == Account::kSync ||
+           account == Account::kPeers;
+  };
   Nanos later = 0;
   for (const DeviceTime& device : a.devices)
     for (const Slice& slice : device.slices)
-      if (slice.where == code[0].where && slice.account != Account::kStartup && !is_busy(slice.account))
+      if (slice.where == code[0].where && slice.account != Account::kStartup && !is_busy(slice.account) &&
+          !waits(slice.account))
         later += slice.end - slice.begin;
   if (!a.material(later)) return std::nullopt;
   return code[0];
@@ -161,7 +173,7 @@ Finding about(const Analysis& a, Claims claims) {
       "or waits";
   finding.advice = kKeepWarm + later_imports(a, finding.claims);
   if (const auto code = costs_later(a, finding.claims))
-    finding.advice = fmt::format("change {} first: it costs later, too", code->spot());
+    finding.advice = fmt::format("change {} first: {}", code->spot(), kCostsLater);
   if (a.material(later)) {
     finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";

@@ -608,10 +608,10 @@ TEST(StackFindings, ASleepOfOnesOwnIsNoCallOfCuda) {
   const Finding sleeps = first("time.sleep() (/u/train.py:11)");
   EXPECT_THAT(sleeps.title, HasSubstr("sleeps or waits itself: until_there (train.py)"));
   EXPECT_THAT(sleeps.advice, HasSubstr("look more often"));
-  EXPECT_THAT(sleeps.candidates, Not(Contains(Cause::kSyncPoints)));
+  EXPECT_THAT(sleeps.candidates, Not(Contains(Cause::kPageableCopies)));
   const Finding other = first("ask() (/u/train.py:11)");
   EXPECT_THAT(other.advice, Not(HasSubstr("look more often")));
-  EXPECT_THAT(other.candidates, Contains(Cause::kSyncPoints));
+  EXPECT_THAT(other.candidates, Contains(Cause::kPageableCopies));
 }
 
 TEST(StackFindings, StartUpThatIsAtCodeWhichCostsLaterIsNoLoading) {

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "diagnose/clues.h"
+#include "diagnose/named_code.h"
 
 namespace headroom::diagnose {
 
@@ -53,7 +54,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kPageableCopies, Clue::kCopiedSome, 2},
     Expectation{Cause::kGilContention, Clue::kInterpreterTaken, 6},
     Expectation{Cause::kGilContention, Clue::kInterpreterOften, 4},
-    Expectation{Cause::kGilContention, Clue::kThreadsRan, 2},
+    Expectation{Cause::kGilContention, Clue::kThreadsRan, 3},
     Expectation{Cause::kGilContention, Clue::kOnLock, 1},
     Expectation{Cause::kSlowStorage, Clue::kOnFile, 6},
     Expectation{Cause::kSlowStorage, Clue::kRead, 3},
@@ -97,7 +98,7 @@ constexpr std::array kExpected{
 
 struct Weighed {
   Cause cause;
-  int score = 0;
+  int score = 0, seen = 0;  // with its place, and without
   std::string speaks_for;
 };
 
@@ -107,7 +108,7 @@ Weighed weighed(Cause cause, const std::vector<Clue>& clues) {
   std::vector<Expectation> speak;
   for (const Expectation& row : kExpected) {
     if (row.cause != cause || std::find(clues.begin(), clues.end(), row.clue) == clues.end()) continue;
-    one.score += row.weight;
+    one.score += row.weight, one.seen += row.weight;
     if (row.weight > 0) speak.push_back(row);
   }
   std::stable_sort(speak.begin(), speak.end(), [](const auto& x, const auto& y) { return x.weight > y.weight; });
@@ -118,14 +119,29 @@ Weighed weighed(Cause cause, const std::vector<Clue>& clues) {
   return one;
 }
 
+bool has_expectations(Cause cause) {
+  return std::any_of(kExpected.begin(), kExpected.end(), [&](const Expectation& row) { return row.cause == cause; });
+}
+
+// Where stacks tell of this time, four causes are named at most: those against which far more speaks than for them go
+// in any case, and those of which nothing was observed before the others.
+void narrow(std::vector<Weighed>& all) {
+  constexpr std::size_t kFewest = 2, kMost = 4;
+  constexpr int kFarLess = -3;  // in halves of a bit
+  for (std::size_t i = all.size(); i-- > 1 && all.size() > kFewest;)
+    if (all[i].seen <= kFarLess || (all[i].seen < 0 && all[i].speaks_for.empty()))
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+  for (std::size_t i = all.size(); i-- > 1 && all.size() > kMost;)
+    if (all[i].speaks_for.empty() && has_expectations(all[i].cause))
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+  if (all.size() > kMost) all.resize(kMost);
+}
+
 }  // namespace
 
 void weigh(const Analysis& a, Finding& finding) {
-  const auto is_told = [](Cause cause) {
-    return std::any_of(kExpected.begin(), kExpected.end(), [&](const Expectation& row) { return row.cause == cause; });
-  };
   if (finding.candidates.size() < 2 || !a.job.has_host || finding.claims.empty() ||
-      std::none_of(finding.candidates.begin(), finding.candidates.end(), is_told))
+      std::none_of(finding.candidates.begin(), finding.candidates.end(), has_expectations))
     return;
   const std::vector<Clue> clues = clues_in(a, finding.claims);
   if (clues.empty()) return;
@@ -138,8 +154,10 @@ void weigh(const Analysis& a, Finding& finding) {
   }
   // What a loader's workers do, and when they are started, and what other ranks do, decides more than what the owner
   // does: the rules' order stays.
-  if (main_account(finding.claims) != Account::kInput && finding.candidates.front() != Cause::kStraggler)
+  if (main_account(finding.claims) != Account::kInput && finding.candidates.front() != Cause::kStraggler) {
     std::stable_sort(all.begin(), all.end(), [](const Weighed& x, const Weighed& y) { return x.score > y.score; });
+    if (!code_in(a, finding.claims).empty()) narrow(all);
+  }
   finding.candidates.clear();
   for (Weighed& one : all) {
     finding.candidates.push_back(one.cause);

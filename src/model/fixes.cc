@@ -78,10 +78,10 @@ constexpr std::array kFixes{
         "do once what does not change (decode, resize, tokenise) and store it; decode on the GPU",
         "CPU time of the workers per step; a hash of the same samples", "read the old files"},
     Fix{Cause::kCpuOversubscribed, "fewer_threads", "Less load on these cores", kRemoves, kSafe,
-        "the same work in fewer threads", kArgument,
+        "the same work with less beside it", kArgument,
         "other load elsewhere, or more cores{cores}; of the job itself no more threads (OMP_NUM_THREADS=1 "
         "MKL_NUM_THREADS=1) and workers than cores",
-        "the wait for a core, and time per step", "the variables as they were"},
+        "the wait for a core, and time per step", "as it was"},
     Fix{Cause::kSlowStorage, "local_data", "Read from a local disk, in larger pieces", kRemoves, kSafe,
         "the same bytes; it needs room on the disk", kLines,
         "copy the data to a local disk before the run, or pack small files into shards; read ahead",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/advice_words.h"
 #include "model/observations.h"
 
 namespace headroom {
@@ -106,7 +107,9 @@ constexpr std::array kSteps{
          "tr '\\0' '\\n' </proc/PID/environ | grep CUDA_VISIBLE_DEVICES, for each process that nvidia-smi lists: is it "
          "meant for that GPU?",
          true},
-    Step{"a longer run: GPUs that even out", "headroom run -- CMD for longer: do the GPUs even out?"},
+    Step{"the program: what it puts on each GPU",
+         "read in the program what it puts on each GPU: parts of one model take turns, copies of it get shares of each "
+         "batch"},
     Step{"the same run with the other load stopped, or with fewer threads",
          "headroom run -- CMD with the other load stopped, or with OMP_NUM_THREADS=1, and headroom compare"},
     Step{"the same files read a second time, from memory",
@@ -135,6 +138,9 @@ std::string step_of_observation(Cause cause, const RecordingMeta& meta) {
   if (step == kSteps.end()) return std::string(observe);
   const std::string_view stacks = without_python(meta) ? kNativeStacks : "py-spy dump --pid PID";
   std::string how(step->how);
+  constexpr std::string_view kOneThread = ", or with OMP_NUM_THREADS=1";
+  if (const auto at = how.find(kOneThread); at != std::string::npos && one_thread_each(meta))
+    how.erase(at, kOneThread.size());
   if (const auto at = how.find("{stacks}"); at != std::string::npos) how.replace(at, 8, stacks);
   const bool gone = job_is_over(meta) || is_imported(meta);
   return step->of_process && gone ? "in the next run, " + how : how;

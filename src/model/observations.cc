@@ -26,7 +26,7 @@ constexpr std::array kInstead{
     Instead{Cause::kLoggingUpload, kNoPython, "a run with logging off"},
     Instead{Cause::kEpochEndHostWork, kNoPython, "the log of the job; a run without that work"},
     Instead{Cause::kWrongGpuAssignment, 'P', "CUDA_VISIBLE_DEVICES of each process beside its GPU in nvidia-smi"},
-    Instead{Cause::kOneProcessImbalance, 'P', "a longer run: GPUs that even out"},
+    Instead{Cause::kOneProcessImbalance, 'P', "the program: what it puts on each GPU"},
     Instead{Cause::kInputInMainProcess, 'Y', "a step with a cached batch"},
     Instead{Cause::kInputTooFewWorkers, 'P', "a step with a cached batch"},
     Instead{Cause::kCpuOversubscribed, 'P', "the same run with the other load stopped, or with fewer threads"},

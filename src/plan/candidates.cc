@@ -12,8 +12,10 @@
 #include "analyze/named_phases.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "model/advice_words.h"
 #include "model/observations.h"
 #include "plan/fill.h"
+#include "plan/fit.h"
 #include "plan/measured.h"
 #include "plan/named_code.h"
 #include "plan/observe.h"
@@ -75,13 +77,6 @@ constexpr std::array kElsewhere{
               "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)"},
 };
 
-// Copies from one GPU to another, as in a model that is spread over them, rather than an exchange of all.
-bool between_gpus(const Finding& finding) {
-  return !finding.claims.empty() &&
-         std::all_of(finding.claims.begin(), finding.claims.end(),
-                     [](const ClaimedPiece& piece) { return piece.account == Account::kTransfer; });
-}
-
 class Maker {
  public:
   Maker(const Explanation& e, const StepModel& model, const PlanRequest& request)
@@ -98,16 +93,16 @@ class Maker {
           if (fix.id != "micro_batches") add(fix, i, 1);  // of GPUs that work at once
     for (std::size_t i = 0; i < findings; ++i) {
       const Finding& finding = e_.findings[i];
-      if (finding.cause) continue;
-      unsure |= !finding.claims.empty();
       if (auto code = named_code(e_, i); code && !has(code->option.id)) {
         code->probability = code->surely = probability_of(finding.confidence);
         code->cost = share_of_all(finding);
         if (const auto& claimed = model_.findings[i];
-            claimed.most > claimed.seconds)  // the rest may be that code's, too
+            !finding.cause && claimed.most > claimed.seconds)  // the rest may be that code's, too
           code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
         made_.push_back(std::move(*code));
       }
+      if (finding.cause) continue;
+      unsure |= !finding.claims.empty();
       std::size_t there = 0;  // of those that fit this job; the likeliest stand first
       for (std::size_t c = 0; c < finding.candidates.size() && there < most; ++c)
         if (const auto fixes = fixes_of(finding.candidates[c]); !fixes.empty()) {
@@ -143,25 +138,7 @@ class Maker {
     option.why_safe = fix.why_safe;
     option.effort = info(fix.effort).name;
     option.apply = filled(applied(fix), known);
-    if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
-    option.verify = fix.verify;
-    option.undo = fix.undo;
-    if (fix.id == "overlap_communication" && finding && finding->cause && between_gpus(*finding)) {
-      option.title = "Copy between GPUs while kernels run, or less";  // by a trace: no gradients are exchanged
-      option.why_safe = "what is sent later must not be overwritten before";
-      option.apply = finding->advice;
-      option.verify = "time per step; copies in a trace";
-    }
-    if (fix.id == "restore_clocks" && finding && finding->cause && !finding->advice.empty()) {
-      option.apply = finding->advice;  // by the reasons that were seen
-      if (option.apply.find("-pl") == std::string::npos) option.undo = "as it was";
-    }
-    if (fix.id == "persistent_workers" && finding && finding->ended_badly) {
-      option.title = "Let the loader's workers live on";
-      option.apply = finding->advice;
-      option.undo = "as it was";
-    }
-    if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
+    fit_to_the_job(e_, fix, finding, known, option);
     made.effort = fix.effort;
     made.asked = asked;
     if (finding && !finding->cause) made.look = step_of_observation(fix.cause, e_.meta);
@@ -172,6 +149,8 @@ class Maker {
       option.candidates = finding->candidates;
       option.gain = finding->gain.value_or(Gain{.condition = finding->bound});
       option.gain.low = option.gain.high = 1;  // the simulation's to say
+      if (const auto code = option.gain.more.find(kWithoutTheCode); code != std::string::npos)  // another option's
+        option.gain.more.erase(option.gain.more.rfind("; ", code));
       if (finding->gain && !finding->cause) {
         option.gain.any_cause = false;
         option.gain.causes = {fix.cause};

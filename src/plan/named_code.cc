@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
+#include "base/human.h"
+#include "model/advice_words.h"
 #include "model/places.h"
 
 namespace headroom::planning {
@@ -19,12 +22,31 @@ Nanos time_at(const Finding& finding, std::int32_t place) {
   return there;
 }
 
+// The same where it is no wait for kernels.
+Nanos runs_at(const Finding& finding, std::int32_t place) {
+  Nanos there = 0;
+  for (const ClaimedPiece& piece : finding.claims)
+    if (piece.account == Account::kHostCode && piece.where == place) there += piece.end - piece.begin;
+  return there;
+}
+
+// Whether both findings are at the same code of a place: what a script runs by itself is one function, whatever it is
+// at.
+bool same_code(const Explanation& e, const Finding& one, const Finding& other, std::int32_t place) {
+  const auto line = [&](const Finding& finding) {
+    return e.ledger.line_of(place, finding.claims.front().account).line;
+  };
+  const bool script = e.ledger.places[static_cast<std::size_t>(place)].starts_with("<module>");
+  return !script || (line(one) > 0 && line(one) == line(other));
+}
+
 // Other findings most of whose time is of the same place: the change ends them as well.
 std::vector<std::size_t> others_of(const Explanation& e, std::size_t index, std::int32_t place) {
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < std::min<std::size_t>(64, e.findings.size()); ++i)
     if (i != index && !e.findings[i].part_of && e.findings[i].gain &&
-        2 * time_at(e.findings[i], place) > e.findings[i].cost())
+        2 * time_at(e.findings[i], place) > e.findings[i].cost() &&
+        same_code(e, e.findings[index], e.findings[i], place))
       others.push_back(i);
   return others;
 }
@@ -34,7 +56,8 @@ bool costs_elsewhere(const Explanation& e, std::size_t index, std::int32_t place
                      const std::vector<std::size_t>& others) {
   Nanos elsewhere = 0;
   for (std::size_t i = 0; i < e.findings.size(); ++i)
-    if (i != index && std::find(others.begin(), others.end(), i) == others.end())
+    if (i != index && std::find(others.begin(), others.end(), i) == others.end() && !e.findings[i].claims.empty() &&
+        same_code(e, e.findings[index], e.findings[i], place))
       elsewhere += time_at(e.findings[i], place);
   const Finding& finding = e.findings[index];
   const double allowed = seconds(e.ledger.span()) * (1 - 1 / finding.gain->high) - seconds(finding.cost());
@@ -42,14 +65,59 @@ bool costs_elsewhere(const Explanation& e, std::size_t index, std::int32_t place
   return seconds(elsewhere) > std::max(0.0, allowed) + kRounding * seconds(e.ledger.span());
 }
 
+// All that a place keeps the one GPU waiting that is used; nothing where several are.
+std::optional<Nanos> idle_at(const Explanation& e, std::size_t device, std::int32_t place) {
+  Nanos there = 0;
+  for (const LedgerEntry& entry : e.ledger.entries) {
+    if (entry.device != device && is_busy(entry.account)) return std::nullopt;
+    if (entry.device == device && entry.where == place && is_held_idle(entry.account)) there += entry.ns;
+  }
+  return there;
+}
+
+// Of code that waits for a core: what takes the cores is the cause, and the code may be changed all the same. Its bound
+// is all that it keeps the GPU waiting, as a finding about the cores says beside its own.
+std::optional<Candidate> code_without_a_core(const Explanation& e, std::size_t index) {
+  const Finding& finding = e.findings[index];
+  const auto there = idle_at(e, finding.claims.front().device, *finding.code);
+  if (!there || 2 * runs_at(finding, *finding.code) <= finding.cost()) return std::nullopt;
+  Candidate made;
+  Option& option = made.option;
+  option.id = kNamedCode;
+  option.finding = index;
+  option.title = fmt::format("Change the code itself: {}", e.ledger.spot(*finding.code, Account::kHostCode));
+  option.apply = "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
+  option.gain.condition = std::string(kWithoutTheCode);
+  option.gain.more = "; how much of that can be had is not known";
+  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .most = seconds(*there)};
+  return made;
+}
+
+// What is so of each change of code.
+void describe(const Finding& finding, Candidate& made) {
+  Option& option = made.option;
+  option.safety = Safety::kModerate;
+  option.why_safe = "what runs beside the kernels must not need what they have not computed yet";
+  made.effort = Effort::kLines;
+  option.effort = info(made.effort).name;
+  option.verify = "time per step; the job's own metric";
+  option.undo = "the code as it was";
+  made.flipped = finding.would_overturn;
+}
+
 }  // namespace
 
 std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
-  if (finding.cause || !finding.code || !finding.gain || finding.advice.empty()) return std::nullopt;
-  Nanos there = 0;
-  for (const ClaimedPiece& piece : finding.claims)
-    if (piece.account == Account::kHostCode && piece.where == *finding.code) there += piece.end - piece.begin;
+  if (!finding.code || !finding.gain || finding.advice.empty()) return std::nullopt;
+  if (finding.cause == Cause::kCpuOversubscribed) {
+    auto made = code_without_a_core(e, index);
+    if (made) describe(finding, *made);
+    return made;
+  }
+  // What keeps code from running is another thread's: its change is the one of that cause.
+  if (finding.cause || finding.candidates.front() == Cause::kGilContention) return std::nullopt;
+  const Nanos there = runs_at(finding, *finding.code);
   const std::vector<std::size_t> others = others_of(e, index, *finding.code);
   if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code, others)) return std::nullopt;
   Candidate made;
@@ -63,22 +131,17 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   option.apply = finding.advice;
   option.gain = *finding.gain;
   option.gain.low = option.gain.high = 1;  // the simulation's to say
+  const double share = static_cast<double>(there) / static_cast<double>(finding.cost());
+  if (const std::string percent = human_percent(share); percent != human_percent(1))
+    option.gain.more += fmt::format("; that code has {} of that time", percent);
   option.gain.more += "; how much of that can be had is not known";
   if (function != place) option.gain.more += fmt::format("; what {} costs other callers is not counted", function);
-  option.safety = Safety::kModerate;
-  option.why_safe = "what runs beside the kernels must not need what they have not computed yet";
-  made.effort = Effort::kLines;
-  option.effort = info(made.effort).name;
-  option.verify = "time per step; the job's own metric";
-  option.undo = "the code as it was";
-  made.change = Change{.mechanism = Mechanism::kRemoves,
-                       .finding = index,
-                       .share = static_cast<double>(there) / static_cast<double>(finding.cost())};
+  describe(finding, made);
+  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .share = share};
   for (const std::size_t other : others) {
     made.change.also |= std::uint64_t{1} << other;
     option.gain.more += fmt::format("; in finding {} as well", other + 1);
   }
-  made.flipped = finding.would_overturn;
   return made;
 }
 

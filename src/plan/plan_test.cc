@@ -13,6 +13,7 @@
 #include "analyze/testing_profile.h"
 #include "analyze/testing_random.h"
 #include "diagnose/explain.h"
+#include "model/job_variables.h"
 #include "model/observations.h"
 #include "plan/projections.h"
 #include "plan/step_model.h"
@@ -411,6 +412,16 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   ASSERT_NE(code, nullptr);
   EXPECT_EQ(code->title, "Change the code itself: send (t.py) called by train (t.py)");
   EXPECT_THAT(code->gain.words(), ::testing::EndsWith("; what send (t.py) costs other callers is not counted"));
+}
+
+TEST(Plan, ThreadsThatAreOffAlreadyAreNotAdvisedOff) {
+  Explanation e = sleeping_in(0.9);
+  e.findings[0].cause = Cause::kCpuOversubscribed;
+  e.findings[0].candidates.clear();
+  const auto apply = [&] { return option(plan(e), "fewer_threads")->apply; };
+  EXPECT_THAT(apply(), ::testing::HasSubstr("no more threads than cores (OMP_NUM_THREADS=1"));
+  keep_job_variables({{"OMP_NUM_THREADS", "1"}}, e.meta);
+  EXPECT_THAT(apply(), ::testing::Not(::testing::HasSubstr("threads")));
 }
 
 // Of a set of many causes those that one look tells stand together, and each of them has its look.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -123,6 +124,25 @@ Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen
   return gain;
 }
 
+// Why the simulation lets go less than the words of the finding are about, where it does.
+std::string what_stays(const StepModel& model, const Candidate& one, const Gain& gain) {
+  if (!one.change.finding || one.measured) return "";
+  const Mechanism mechanism = one.change.mechanism;
+  const auto differs = [&](const StepModel& other, Change change) {
+    return human_factor(factor(model.seconds, simulate(other, std::array{change}))) != human_factor(gain.high);
+  };
+  if (Change gone = one.change; mechanism == Mechanism::kOverlaps) {
+    gone.mechanism = Mechanism::kRemoves;
+    if (differs(model, gone)) return "; beside the rest of the time, for as long as that lasts";
+  }
+  StepModel without_loader = model;
+  without_loader.workers = 0;
+  if (mechanism == Mechanism::kLoads || !differs(without_loader, one.change)) return "";
+  return fmt::format("; what loads ({}) takes {} all the same",
+                     count_of(std::llround(model.workers), "process", "processes"),
+                     human_duration(static_cast<Nanos>(loading_time(model, std::array{one.change}) * kSecond)));
+}
+
 // Whether both are for the same set of causes, of which one is the case.
 bool alternatives(const Candidate& x, const Candidate& y) {
   return !x.option.candidates.empty() && !y.option.candidates.empty() && x.option.finding == y.option.finding;
@@ -148,6 +168,7 @@ void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
     const Gain gain = gain_of(model, {&one});
     one.option.gain.low = gain.low;
     one.option.gain.high = gain.high;
+    one.option.gain.more += what_stays(model, one, gain);
   }
   std::erase_if(candidates, [](const Candidate& one) {
     return one.option.promises && !one.asked && 1 - 1 / one.option.gain.high < kLeastSaved;

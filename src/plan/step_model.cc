@@ -200,13 +200,18 @@ std::uint64_t findings_of(const StepModel& model, const Change& change) {
   return claimed_by(model, change) == nullptr ? 0 : change.also | std::uint64_t{1} << *change.finding;
 }
 
+// Seconds that a finding lets go at most, by this change.
+double most_of(const StepModel& model, const Change& change, std::size_t finding) {
+  return change.most > 0 && finding == change.finding ? change.most : model.findings[finding].most;
+}
+
 // What of a part a change lets go.
 double share_of(const StepModel& model, const Change& change, const StepModel::Part& part) {
   double share = 0;
   const std::uint64_t claiming = part.claimed_by & findings_of(model, change);
   for (std::size_t i = 0; i < model.findings.size(); ++i)
     if ((claiming >> i & 1U) != 0)
-      share = std::max(share, std::min(1.0, model.findings[i].most / std::max(1e-9, model.findings[i].seconds)));
+      share = std::max(share, std::min(1.0, most_of(model, change, i) / std::max(1e-9, model.findings[i].seconds)));
   return change.share * share;
 }
 
@@ -216,7 +221,7 @@ double beyond_of(const StepModel& model, const Change& change) {
   if (findings == 0) return 0;
   double most = 0, claimed = 0;
   for (std::size_t i = 0; i < model.findings.size(); ++i)
-    if ((findings >> i & 1U) != 0) most = std::max(most, model.findings[i].most);
+    if ((findings >> i & 1U) != 0) most = std::max(most, most_of(model, change, i));
   for (const StepModel::Part& part : model.parts)
     if ((part.claimed_by & findings) != 0) claimed += part.seconds;
   if (change.only_own) most = claimed;
@@ -280,6 +285,8 @@ std::optional<double> cores_then(const StepModel& model, const Change& change) {
   return *model.cores + std::min(model.owner_cores, claimed->seconds / loop);
 }
 
+double loading_time(const StepModel& model, std::span<const Change> changes) { return loader_of(model, changes, 1); }
+
 double simulate(const StepModel& model, std::span<const Change> changes) {
   const Saved saved = saved_by(model, changes);
   double enlarged = 1, spread = 1, packed = 1, least = model.least;
@@ -289,7 +296,8 @@ double simulate(const StepModel& model, std::span<const Change> changes) {
                                                               : spread;
     if (change.factor > 1) faster = std::max(faster, 1 / (1 - change.share * (1 - 1 / change.factor)));
     if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && !change.keeps)
-      least = std::min(least, model.seconds - claimed->most - change.share * change.beside);  // maybe of fewer kernels
+      least = std::min(least, model.seconds - most_of(model, change, *change.finding) -
+                                  change.share * change.beside);  // maybe of fewer kernels
   }
   double outside = std::max(0.0, model.outside - saved.outside);
   double input = std::max(0.0, model.input - saved.input);

@@ -61,12 +61,16 @@ struct Change {
   bool only_own = false;  // what its finding claims, and no other time that its gain allows
   bool keeps = false;     // kernels where they are, so that StepModel::least holds, whatever the finding's gain
   double beside = 0;      // kRemoves: seconds of what it ends that its finding does not claim, kernels among them
+  double most = 0;        // seconds: all that it ends, where that is not what its finding's own gain lets go
   double factor = 1;      // kEnlarges: of time per sample, at most; kPacks and kSpreads without a gain: of all time
 };
 
 // Cores that the workers of this change can have: those that the training process needs no more among them, where it
 // loads its data itself until then.
 [[nodiscard]] std::optional<double> cores_then(const StepModel& model, const Change& change);
+
+// Seconds that the loader takes beside all else, if the changes are made; 0 where it is no limit.
+[[nodiscard]] double loading_time(const StepModel& model, std::span<const Change> changes);
 
 // Seconds of the same work with all changes in effect. Never more than without one of them.
 [[nodiscard]] double simulate(const StepModel& model, std::span<const Change> changes);

@@ -513,6 +513,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   if (frames.empty()) return kind;
   std::optional<std::size_t> users, named;  // the innermost ones
   bool waiting = true;                      // all further in only waits
+  bool trains = false;                      // a frame further in does: what called it does more than to evaluate
   Family innermost = Family::kNone;
   for (std::size_t i = frames.size(); i-- > 0;) {
     if (is_unnamed(frames[i])) {
@@ -524,6 +525,9 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
     Family family = family_of(frames[i]);
     // A function of the user's that exchanges something may do more: only where it is at nothing else of his.
     if (family == Family::kPeers && !is_library(frames[i]) && users != i) family = Family::kNone;
+    if (family == Family::kEvaluation && !is_library(frames[i]) && trains) family = Family::kNone;
+    trains |= family == Family::kBackward || family == Family::kOptimizer ||
+              (!is_library(frames[i]) && short_name(frames[i]).starts_with("train"));
     // A thread of a pool waits in its loop, unless the loop has called something else.
     const bool waits = only_waits(family);
     if (family == Family::kNone || (waits && !waiting)) {

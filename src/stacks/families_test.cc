@@ -353,6 +353,9 @@ TEST(Families, ANameThatIsAboutMoreIsNoFamily) {
     EXPECT_EQ(kind_of({kMain, fmt::format("{} (/home/u/train.py:5)", name)}).family, Family::kNone) << name;
   EXPECT_EQ(kind_of({kMain, "write_checkpoint (/home/u/train.py:5)"}).family, Family::kCheckpoint);
   EXPECT_EQ(kind_of({kMain, "run_validation (/home/u/train.py:5)"}).family, Family::kEvaluation);
+  EXPECT_NE(kind_of({kMain, "evaluate_each (/home/u/train.py:5)", "train_step (/home/u/train.py:9)"}).family,
+            Family::kEvaluation)
+      << "what calls a step of training does not only evaluate";
 }
 
 TEST(Families, CodeThatNobodyKnowsKeepsItsName) {

@@ -183,12 +183,13 @@ def test_uneven_shards_are_the_others_and_no_gpu_that_is_kept(tmp_path):
 
 
 def test_parts_of_a_model_that_take_turns_are_offered_a_pipeline(tmp_path):
+    """Each waits 10 s for the other; what they import before takes as long with a pipeline."""
     made = Made(SPAN).gpu(0, rounds(400, (0, 200))).gpu(1, rounds(400, (200, 400)))
     made.process(100, gpu=0, does=[(0, BEGIN, {"main": 1})]).context(100, 1).stacks(100, [(0, BEGIN, TORCH), (BEGIN, SPAN, KERNELS)])
     _, options = planned(tmp_path, made)
     changes = [one for one in options if one != "observe"]
     assert "micro-batches" in options["micro_batches"]["apply"]
-    at_most(options["micro_batches"], 12000)
+    at_most(options["micro_batches"], 10000)
     assert changes[-1] != "faster_startup" or len(changes) > 1 and changes[0] != "faster_startup"
 
 

@@ -57,7 +57,7 @@ def test_arguments_of_a_data_loader_are_for_who_has_one(tmp_path, name, option, 
     assert planned(tmp_path, name)[option]["apply"] == says
 
 
-@pytest.mark.parametrize("name", ["unseen/u13", "unseen/u17"])
+@pytest.mark.parametrize("name", ["unseen/u13"])
 def test_the_same_is_not_said_for_two_causes(tmp_path, name):
     options = planned(tmp_path, name)
     assert "start_loader_workers" not in options
