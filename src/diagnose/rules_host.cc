@@ -303,8 +303,7 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
                     human_percent(a.code.kernel_waits.share)));
   std::erase(finding.candidates, Cause::kLaunchBound);
   finding.candidates.insert(finding.candidates.begin(), Cause::kLaunchBound);
-  finding.advice =
-      "launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser)";
+  finding.advice = "launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser)";
   if (finding.candidates.size() > 1) return;
   finding.cause = Cause::kLaunchBound;
   finding.candidates.clear();

@@ -13,6 +13,7 @@
 #include "diagnose/unseen.h"
 #include "diagnose/users.h"
 #include "diagnose/words.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -357,7 +358,7 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   finding.advice =
       "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "
       "itself: headroom run -- CMD";
-  if (held && !starts && !of_the_job && a.meta.origin.starts_with("import:")) {  // CUDA has a context there
+  if (held && !starts && !of_the_job && is_imported(a.meta)) {  // CUDA has a context there
     finding.candidates.insert(finding.candidates.begin() + 1, Cause::kInteractiveHoldingGpu);
     finding.advice =
         "if a server or a session holds the memory, let others share the GPU, or give it back; else record the job "

@@ -16,6 +16,7 @@
 #include "diagnose/users.h"
 #include "diagnose/words.h"
 #include "model/memory_room.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -409,7 +410,7 @@ namespace {
 // kernels run seldom, and in no rhythm. A job that computes is busier, even where it waits for its data.
 bool may_serve(const Analysis& a) {
   constexpr double kSeldom = 0.15, kAllAlong = 0.8;  // of the time; of the most memory, at the least
-  if (!a.meta.origin.starts_with("import:") || a.job.has_contexts) return false;
+  if (!is_imported(a.meta) || a.job.has_contexts) return false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
     if (a.gpus[device].beat || a.gpus[device].quiet_end || busy_share(a, device) > kSeldom || !memory ||

@@ -348,7 +348,7 @@ std::string memory_grows(const Analysis& a, std::size_t device) {
   const auto& end = a.gpus[device].memory_end;
   const auto full = end ? end->full_in_seconds() : std::nullopt;
   if (!full || a.job.batch.present || *full > seconds(a.window.length())) return "";
-  if (a.meta.origin.starts_with("import:") && a.ledger.busy(device) == 0) return "";  // what loads comes to an end
+  if (is_imported(a.meta) && a.ledger.busy(device) == 0) return "";  // what loads comes to an end
   return fmt::format(", and {} more each second: full in {} at this pace",
                      human_bytes(static_cast<std::int64_t>(end->pace)),
                      human_duration(static_cast<Nanos>(*full * kSecond)));
