@@ -178,8 +178,10 @@ std::string beside(const Analysis& a, Finding& finding) {
   else if (code->share >= often && s.waiting_in({WaitChannel::kFutex}) >= often)
     text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
                        human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
-  if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= a.limits[Threshold::kMajority])
+  if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= a.limits[Threshold::kMajority]) {
+    finding.interpreter_at = code->place;
     finding.advice += fmt::format("; {}{}", code->place, kHasTheInterpreter);
+  }
   if (at_a_lock && finding.cause && code->with_interpreter < often)
     finding.advice += fmt::format("; see whether {} has that lock meanwhile", code->place);
   if (text.empty() || finding.cause) return text;
@@ -201,6 +203,8 @@ std::string beside(const Analysis& a, Finding& finding) {
       code->with_interpreter >= often
           ? fmt::format("run {} in another process, or in code that lets go of the interpreter", code->place)
           : fmt::format("see whether {} has that lock; if so, hold it for a shorter time", code->place);
+  if (code->with_interpreter < often)
+    finding.remedy = Remedy{.fix = "thread_to_process", .title = "Hold the lock of the other thread for less time"};
   return text;
 }
 
@@ -250,7 +254,7 @@ void say_what_code_costs(const Analysis& a, const NamedCode& code, Finding& find
                               return slice.where == code.where && is_held_idle(slice.account);
                             }));
   if (!gone || human_factor(*gone) == human_factor(finding.gain->high)) return;
-  finding.gain->more += fmt::format("; {} {}", human_factor(*gone), kWithoutTheCode);
+  finding.gain->beside = fmt::format("; {} {}", human_factor(*gone), kWithoutTheCode);
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->words());
 }
 

@@ -13,7 +13,6 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
-#include "model/advice_words.h"
 
 namespace headroom::diagnose {
 
@@ -255,7 +254,9 @@ void nobody_asks(Finding& finding) {
   finding.cause = Cause::kInteractiveHoldingGpu;
   finding.candidates.clear();
   finding.title = "The GPU waits for who connects to its process";
-  finding.advice = kWhileNobodyAsks;
+  finding.advice = "let other work have the GPU while nobody asks, or start the process when somebody does";
+  finding.remedy =
+      Remedy{.fix = "let_the_gpu_go", .why_safe = "who asks first waits until it has started", .undo = "as it was"};
   finding.told_apart_from.emplace_back(
       "uploads and reading: it waited at its own port, and hardly anything came or went");
 }

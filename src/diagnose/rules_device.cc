@@ -200,6 +200,7 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
 
 // Of a cap of power whether the limit that the driver names was reached, and how warm it was.
 std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
+  finding.remedy = Remedy{.fix = "restore_clocks", .undo = "as it was"};
   const std::string_view vendor = vendor_of(a.meta.extra);
   const bool unexplained = a.gpus[device].clocks.clock_before_mhz || a.gpus[device].clocks.below_maximum;
   if (unexplained && !by_heat_alone(a.gpus[device].clocks) && !vendor.empty())
@@ -226,6 +227,7 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   const bool by_power = a.gpus[device].clocks.reasons == kReasonSwPowerCap;
   const bool below = power && limit && *power < kAtPowerLimit * *limit;
   const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
+  if (vendor.empty() && !(by_power && below && cool)) finding.remedy->undo = {};  // the limit is raised
   if (by_power && !below && cool)
     return vendor.empty()
                ? "a higher power limit (nvidia-smi -pl, as root), where its maximum is higher (nvidia-smi -q "

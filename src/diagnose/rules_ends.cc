@@ -10,7 +10,6 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
-#include "model/advice_words.h"
 #include "model/observations.h"
 
 namespace headroom::diagnose {
@@ -221,7 +220,10 @@ std::vector<Finding> unreleased(const Analysis& a) {
     finding.advice =
         "let what runs after the last kernel go without the GPU: free the device before it, or give it to another "
         "process";
-  if (then.owners > 0 && then.owner_delay >= a.limits[Threshold::kMajority]) finding.advice = kEndsSooner;
+  if (then.owners > 0 && then.owner_delay >= a.limits[Threshold::kMajority] && !child && !hung && !hangs) {
+    finding.advice = "on cores that nothing else uses it ends sooner; or free the device before the process ends";
+    finding.remedy = Remedy{.fix = "end_after_work"};  // it is no upload
+  }
   if (child) finding.advice = "free the device before that process starts, or start it while the GPU still computes";
   if (hung || hangs)
     finding.advice =

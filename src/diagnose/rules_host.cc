@@ -16,7 +16,6 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
-#include "model/advice_words.h"
 
 namespace headroom::diagnose {
 
@@ -403,9 +402,11 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
       add(finding.candidates, {Cause::kCpuOversubscribed});
       finding.title = "The training process waits for a CPU core, and for something else between";
     }
-    finding.advice = threads || s.helpers > 0 ? "fewer processes or threads on " + these_cores(s.usable_cores)
-                                              : fmt::format("less other load on {}, or more cores: {}",
-                                                            these_cores(s.usable_cores), kThreadsHardlyRan);
+    finding.advice = threads || s.helpers > 0
+                         ? "fewer processes or threads on " + these_cores(s.usable_cores)
+                         : fmt::format("less other load on {}, or more cores: other threads of the job hardly ran",
+                                       these_cores(s.usable_cores));
+    finding.threads_hardly_ran = !threads && s.helpers == 0;
   } else {
     if (in_pauses)
       finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kCheckpointSync,

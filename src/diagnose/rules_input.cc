@@ -354,7 +354,8 @@ void say_how_they_ended(const WorkerRestarts& restarts, Finding& finding) {
   constexpr int kSignalled = 128, kKill = 9;
   const std::string how =
       code > kSignalled ? fmt::format("signal {}", code - kSignalled) : fmt::format("exit code {}", code);
-  finding.ended_badly = true;
+  finding.remedy =
+      Remedy{.fix = "persistent_workers", .title = "Let the loader's workers live on", .undo = "as it was"};
   finding.title = "The GPU waits while loader workers that failed are started anew";
   finding.evidence.push_back(fmt::format("{} of those that had ended did so by {}", count, how));
   finding.would_overturn = "their exit codes in the next run: if they end well, this is wrong";

@@ -107,6 +107,12 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
     finding.bound = "none at equal work: the job failed, and what it takes with memory enough is not known";
     if (full) {
       finding.cause = Cause::kOomRestartLoop;
+      if (!a.job.batch.present)  // there is no task file
+        finding.remedy = Remedy{.fix = "reserve_memory",
+                                .title = "Start with what fits, not after a failure",
+                                .why_safe = "a smaller batch changes what a step is",
+                                .undo = "as it was",
+                                .safety = Safety::kModerate};
     } else {
       finding.candidates = {Cause::kOomRestartLoop, Cause::kTrialChurn};
       finding.confidence = Confidence::kLow;

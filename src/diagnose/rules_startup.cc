@@ -12,7 +12,6 @@
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
-#include "model/advice_words.h"
 #include "model/observations.h"
 
 namespace headroom::diagnose {
@@ -172,8 +171,14 @@ Finding about(const Analysis& a, Claims claims) {
       "run it twice in a row: what the second start saves was reading from disk or filling caches; the rest is work, "
       "or waits";
   finding.advice = kKeepWarm + later_imports(a, finding.claims);
-  if (const auto code = costs_later(a, finding.claims))
-    finding.advice = fmt::format("change {} first: {}", code->spot(), kCostsLater);
+  if (const auto code = costs_later(a, finding.claims)) {
+    finding.advice = fmt::format("change {} first: it costs later, too", code->spot());
+    finding.remedy = Remedy{.fix = "faster_startup",
+                            .title = "Change the code that each start runs, too",
+                            .why_safe = "its result must stay the same",
+                            .undo = "the code as it was",
+                            .safety = Safety::kModerate};
+  }
   if (a.material(later)) {
     finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";
@@ -182,6 +187,8 @@ Finding about(const Analysis& a, Claims claims) {
         finding.evidence.begin(),
         fmt::format("for {} of it modules were imported after a first kernel", human_duration(later)));
     finding.advice = kKeepWarm;
+    finding.remedy.reset();
+    finding.imported_late = true;
   }
   if (starved) finding.advice += "; on cores that nothing else uses it starts sooner";
   return finding;
@@ -389,6 +396,7 @@ std::vector<Finding> slow_first_steps(const Analysis& a, const IdleParts& parts)
       "ever paused again: libraries and kernels are loaded, or tuned, at their first use"};
   finding.would_overturn = "the times of the steps: if later ones take as long as the first, this is wrong";
   finding.advice = kKeepWarm;
+  finding.imported_late = true;
   gains_by_removal(a, finding, "for runs of this length; less for longer ones");
   return only(std::move(finding));
 }

@@ -143,6 +143,10 @@ void name_copies(const Analysis& a, Finding& finding) {
     finding.cause = Cause::kExposedCommunication;
     finding.advice =
         "send it while kernels run (a stream of its own, micro-batches), or keep on one GPU what exchanges the most";
+    finding.remedy = Remedy{.fix = "overlap_communication",  // by a trace: no gradients are exchanged
+                            .title = "Copy between GPUs while kernels run, or less",
+                            .why_safe = "what is sent later must not be overwritten before",
+                            .verify = "time per step; copies in a trace"};
     return;
   }
   if (within >= majority) return name_copies_within(a, finding);

@@ -7,26 +7,12 @@
 // What findings and plans say alike.
 namespace headroom {
 
-// Of advice: what fewer threads would save is next to nothing.
-inline constexpr std::string_view kThreadsHardlyRan = "other threads of the job hardly ran";
-
 // Of another thread, beside which the main one waits for a core.
 inline constexpr std::string_view kHasTheInterpreter =
     " first: it has the interpreter meanwhile, without which no core helps";
 
-// Of an end that waited for a core.
-inline constexpr std::string_view kEndsSooner =
-    "on cores that nothing else uses it ends sooner; or free the device before the process ends";
-
-// Of a server that waits for requests.
-inline constexpr std::string_view kWhileNobodyAsks =
-    "let other work have the GPU while nobody asks, or start the process when somebody does";
-
 // Of a gain beside that by cores: what the code that waits for them costs in all.
 inline constexpr std::string_view kWithoutTheCode = "if that code took no time";
-
-// Of code of a start that keeps the GPU waiting after it, too.
-inline constexpr std::string_view kCostsLater = "it costs later, too";
 
 // Whether its numerical libraries were told to start no threads.
 [[nodiscard]] inline bool one_thread_each(const RecordingMeta& meta) {

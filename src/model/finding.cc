@@ -22,7 +22,7 @@ std::string Gain::words() const {
   }
   text += condition;
   if (later_starts) text += ", with the later starts";
-  return text + more;
+  return text + more + beside;
 }
 
 }  // namespace headroom

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -30,9 +31,19 @@ struct Gain {
   std::vector<Cause> causes;  // it holds if it is one of these
   bool later_starts = false;  // it counts the job's later starts as well
   std::string more;           // what is to be said after the condition: ", counting 3 s of other time"
+  std::string beside;         // of another change than the condition's: "; 1.66x if that code took no time"
   bool operator==(const Gain&) const = default;
 
   [[nodiscard]] std::string words() const;  // all of that: "if the cause is data loading, and ..."
+};
+
+// Words of a fix where the recording knows it nearer than the catalogue: what to do is the finding's advice, and what
+// is not empty here takes the place of the catalogue's.
+struct Remedy {
+  std::string_view fix;  // its id
+  std::string_view title, why_safe, verify, undo;
+  std::optional<Safety> safety;
+  bool operator==(const Remedy&) const = default;
 };
 
 // A statement about the recording, with what it rests on. A set of candidates where the tier cannot separate them.
@@ -48,19 +59,22 @@ struct Finding {
   std::optional<std::size_t> part_of;   // index of the finding that claims the same time and more
   // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
   std::optional<std::int32_t> code;
-  bool mostly_waits = false;  // its process slept or waited for most of this time, and may have run in the rest
-  bool asleep = false;        // its process hardly used a core in this time, and wanted none
-  bool by_threads = false;    // other threads of its process make what the main one waits for in this time
-  bool ended_badly = false;   // processes that it is about did, by their exit codes
+  bool mostly_waits = false;        // its process slept or waited for most of this time, and may have run in the rest
+  bool asleep = false;              // its process hardly used a core in this time, and wanted none
+  bool by_threads = false;          // other threads of its process make what the main one waits for in this time
+  bool threads_hardly_ran = false;  // other threads of its process: to have fewer of them would save next to nothing
+  bool imported_late = false;       // modules that were imported after a first kernel are a part of it
+  std::string interpreter_at;       // the place of another thread that has the interpreter for most of this time
   Confidence confidence = Confidence::kMedium;
   Tiers tiers;                        // the evidence it rests on
   std::vector<std::string> evidence;  // sentences with numbers and times
   std::vector<std::string> told_apart_from;
   std::string would_overturn;  // the one observation that would
   std::string advice;          // what to try; "" where there is nothing to try
-  std::optional<Gain> gain;    // of time at equal work, where this recording bounds it
-  Claims counted;              // all time that the gain counts, where that is more than the claims
-  std::string bound;           // the gain in words; "" without advice
+  std::optional<Remedy> remedy;
+  std::optional<Gain> gain;  // of time at equal work, where this recording bounds it
+  Claims counted;            // all time that the gain counts, where that is more than the claims
+  std::string bound;         // the gain in words; "" without advice
   bool operator==(const Finding&) const = default;
 
   [[nodiscard]] Nanos cost() const { return length(claims); }  // device-nanoseconds

@@ -149,8 +149,7 @@ class Maker {
       option.candidates = finding->candidates;
       option.gain = finding->gain.value_or(Gain{.condition = finding->bound});
       option.gain.low = option.gain.high = 1;  // the simulation's to say
-      if (const auto code = option.gain.more.find(kWithoutTheCode); code != std::string::npos)  // another option's
-        option.gain.more.erase(option.gain.more.rfind("; ", code));
+      option.gain.beside.clear();              // another option's
       if (finding->gain && !finding->cause) {
         option.gain.any_cause = false;
         option.gain.causes = {fix.cause};
