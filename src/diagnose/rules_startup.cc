@@ -103,11 +103,11 @@ namespace {
 const std::string kKeepWarm = "in a sweep, keep the process warm between trials; keep what each start loads or builds";
 
 // Where stacks tell of most of it that it was something else, imports are no matter.
-std::string later_imports(const Analysis& a, const Claims& claims) {
+bool may_import_late(const Analysis& a, const Claims& claims) {
   Nanos imports = 0;
   for (const ClaimedPiece& piece : claims)
     if (family_of(a, piece) == stacks::Family::kImport) imports += piece.end - piece.begin;
-  return seen(a, claims) && !a.material(imports) ? "" : "; import late";
+  return !seen(a, claims) || a.material(imports);
 }
 
 // What most of it was at, where the same code keeps the GPU waiting after the first kernel, too.
@@ -170,7 +170,8 @@ Finding about(const Analysis& a, Claims claims) {
   finding.would_overturn =
       "run it twice in a row: what the second start saves was reading from disk or filling caches; the rest is work, "
       "or waits";
-  finding.advice = kKeepWarm + later_imports(a, finding.claims);
+  finding.may_import_late = may_import_late(a, finding.claims);
+  finding.advice = kKeepWarm + (finding.may_import_late ? "; import late" : "");
   if (const auto code = costs_later(a, finding.claims)) {
     finding.advice = fmt::format("change {} first: it costs later, too", code->spot());
     finding.remedy = Remedy{.fix = "faster_startup",
@@ -188,7 +189,7 @@ Finding about(const Analysis& a, Claims claims) {
         fmt::format("for {} of it modules were imported after a first kernel", human_duration(later)));
     finding.advice = kKeepWarm;
     finding.remedy.reset();
-    finding.imported_late = true;
+    finding.may_import_late = false;
   }
   if (starved) finding.advice += "; on cores that nothing else uses it starts sooner";
   return finding;
@@ -396,7 +397,6 @@ std::vector<Finding> slow_first_steps(const Analysis& a, const IdleParts& parts)
       "ever paused again: libraries and kernels are loaded, or tuned, at their first use"};
   finding.would_overturn = "the times of the steps: if later ones take as long as the first, this is wrong";
   finding.advice = kKeepWarm;
-  finding.imported_late = true;
   gains_by_removal(a, finding, "for runs of this length; less for longer ones");
   return only(std::move(finding));
 }

@@ -67,9 +67,9 @@ TEST(WorkerRestarts, WorkersThatFailedAreToldFromThoseOfTheNextEpoch) {
   EXPECT_EQ(killed.title, "The GPU waits while loader workers that failed are started anew");
   EXPECT_THAT(killed.evidence, Contains("8 of those that had ended did so by signal 9"));
   EXPECT_THAT(killed.advice, HasSubstr("dmesg"));
-  EXPECT_TRUE(killed.ended_badly);
+  EXPECT_TRUE(killed.remedy.has_value());
   EXPECT_THAT(ended_by(1).advice, HasSubstr("why they end by exit code 1"));
-  for (const int well : {0, 128 + SIGTERM}) EXPECT_FALSE(ended_by(well).ended_badly) << well;
+  for (const int well : {0, 128 + SIGTERM}) EXPECT_FALSE(ended_by(well).remedy.has_value()) << well;
 }
 
 // Of 20 s a worker waits 12 with its GPU; found gone 9 s later, most of its life would be pauses.

@@ -63,7 +63,7 @@ struct Finding {
   bool asleep = false;              // its process hardly used a core in this time, and wanted none
   bool by_threads = false;          // other threads of its process make what the main one waits for in this time
   bool threads_hardly_ran = false;  // other threads of its process: to have fewer of them would save next to nothing
-  bool imported_late = false;       // modules that were imported after a first kernel are a part of it
+  bool may_import_late = false;     // modules that are imported later would make it shorter
   std::string interpreter_at;       // the place of another thread that has the interpreter for most of this time
   Confidence confidence = Confidence::kMedium;
   Tiers tiers;                        // the evidence it rests on

@@ -19,7 +19,7 @@ std::string start_as_seen(const Explanation& e, const Finding* finding, const st
   if (place.starts_with("import ")) {
     return fmt::format(
         "import {}only what is needed: most of it is {}; of several runs, one process for all imports it once",
-        finding->imported_late ? "" : "late, and ", place);  // after kernels the GPU waits for it
+        finding->may_import_late ? "late, and " : "", place);
   }
   return fmt::format("keep what {} makes or brings from one start to the next, on a local disk", place);
 }
