@@ -522,7 +522,10 @@ Nanos SharedWork::now() const { return worker_.now ? worker_.now() : boottime_no
 // What a dead worker had is not left to the end, and of all workers one looks for it in half a minute or so.
 Result<std::optional<SharedWork::Piece>> SharedWork::claim() {
   if (now() >= early_look_) {
-    if (early_look_ > 0) take_over_silent();
+    if (early_look_ > 0) {
+      HR_TRYV(read_rounds());  // what it had may be of one that was made since
+      take_over_silent();
+    }
     early_look_ = now() + static_cast<Nanos>(workers_) * kBetweenLooks;
   }
   HR_TRY(std::optional<Piece> piece, claim_listed());

@@ -23,6 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 TaskSpec piece_task(const std::string& name, std::vector<std::string> after = {}) {
   TaskSpec spec;
@@ -64,6 +65,12 @@ class SharedWorkTest : public ::testing::Test {
     if (!piece) ADD_FAILURE() << piece.error().what;
     return piece ? std::move(*piece) : std::nullopt;
   }
+  // In the time of this test.
+  SharedWork simulated(const char* name, int tasks) {
+    return SharedWork::open(folder_, {.name = name, .before = {}, .started_by = "", .now = [this] { return now_; }},
+                            piece_tasks(tasks))
+        .value();
+  }
   // As if a worker had not been heard of for ten minutes.
   void silence(const std::string& worker) {
     const timespec old{.tv_sec = std::time(nullptr) - 600, .tv_nsec = 0};
@@ -71,6 +78,7 @@ class SharedWorkTest : public ::testing::Test {
     ASSERT_EQ(::utimensat(AT_FDCWD, (folder_ + "/shared/alive/" + worker).c_str(), times, 0), 0);
   }
   std::string folder_;
+  Nanos now_ = 1'700'000'000 * kSecond;
 };
 
 TEST_F(SharedWorkTest, EachPieceIsOnesAlone) {
@@ -136,18 +144,25 @@ TEST_F(SharedWorkTest, WhereLittleIsLeftNobodyHoldsMuch) {
 }
 
 TEST_F(SharedWorkTest, WhatADeadWorkerHadIsNotLeftToTheEnd) {
-  Nanos now = 1'700'000'000 * kSecond;
-  const auto simulated = [&](const char* name) {
-    return SharedWork::open(folder_, {.name = name, .before = {}, .started_by = "", .now = [&] { return now; }},
-                            piece_tasks(10))
-        .value();
-  };
-  SharedWork a = simulated("a"), b = simulated("b");
+  SharedWork a = simulated("a", 10), b = simulated("b", 10);
   const auto dead = claim(a), first = claim(b);
   ASSERT_TRUE(dead && first);
-  now += 600 * kSecond;
+  now_ += 600 * kSecond;
   EXPECT_EQ(names_of(claim(b).value()), names_of(*dead)) << "though nobody has had many others yet";
   EXPECT_FALSE(b.somebody_is_silent());
+}
+
+TEST_F(SharedWorkTest, WhatADeadWorkerHadOfALaterRoundGoesBackAsWell) {
+  SharedWork a = simulated("a", 3);
+  ASSERT_TRUE(claim(a));
+  SharedWork b = simulated("b", 5);  // t3 and t4 are another round, which a has not seen
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(claim(b));
+  now_ += 600 * kSecond;
+  EXPECT_EQ(names_of(claim(a).value()), std::vector<std::string>{"t1"});
+  SharedWork c = simulated("c", 5);
+  std::set<std::string> rest;
+  while (const auto piece = claim(c)) rest.insert(names_of(*piece).front());
+  EXPECT_THAT(rest, UnorderedElementsAre("t2", "t3", "t4"));
 }
 
 TEST_F(SharedWorkTest, WhatComesAfterAnotherGoesWithIt) {

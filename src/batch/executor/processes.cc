@@ -99,21 +99,23 @@ void Processes::kill_marked(AttemptId attempt) const {
     if (process.attempt == attempt) ::kill(process.pid, SIGKILL);
 }
 
-// The one that wait4(2) will reap next, if it is one of those that were started.
-void Processes::tell_of_the_next() const {
+// One that has ended; those that were started are told of first. -1: whichever it is.
+pid_t Processes::next_to_reap() const {
   siginfo_t info{};
-  if (!handlers_.on_ended || ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WNOTHREAD) != 0) return;
+  if (!handlers_.on_ended || ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WNOTHREAD) != 0 ||
+      info.si_pid == 0)
+    return -1;
   const auto found = by_pid_.find(info.si_pid);
   if (found != by_pid_.end() && boottime_now() - found->second.start >= kWorthALook) handlers_.on_ended(info.si_pid);
+  return info.si_pid;
 }
 
 void Processes::reap() {
   for (;;) {
-    tell_of_the_next();
     int status = 0;
     rusage usage{};
-    const pid_t pid = ::wait4(-1, &status, WNOHANG | __WNOTHREAD, &usage);
-    if (pid < 0 && errno == EINTR) continue;
+    const pid_t next = next_to_reap(), pid = ::wait4(next, &status, WNOHANG | __WNOTHREAD, &usage);
+    if (pid < 0 && (errno == EINTR || next > 0)) continue;  // somebody else may have been sooner with that one
     if (pid <= 0) return;
     ended(pid, status, nanos_of(usage.ru_utime) + nanos_of(usage.ru_stime), std::int64_t{usage.ru_maxrss} * 1024);
   }

@@ -74,7 +74,7 @@ class Processes {
     AttemptId attempt = 0;
     Nanos kill_at = 0;
   };
-  void tell_of_the_next() const;
+  [[nodiscard]] pid_t next_to_reap() const;
   void ended(pid_t pid, int wait_status, Nanos cpu, std::int64_t peak);
   void watch_lingering();
   void kill_marked(AttemptId attempt) const;
