@@ -20,6 +20,10 @@ endif()
 if(NOT HEADROOM_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_options(headroom_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
+# g++ collects its garbage less often: a twentieth less to compile, for a quarter of a gigabyte.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(headroom_flags INTERFACE --param=ggc-min-expand=300 --param=ggc-min-heapsize=524288)
+endif()
 set(HEADROOM_HANGS_AFTER 300)  # seconds; of a unit test or the corpus of a fuzz target
 if(HEADROOM_SANITIZE)
   set(HEADROOM_HANGS_AFTER 900)  # unoptimised and instrumented: twenty times as slow
@@ -49,6 +53,13 @@ endfunction()
 function(headroom_computes target)
   if(HEADROOM_SANITIZE)
     target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
+# What runs beside the job and what reads gigabytes: optimised in a build for development, too.
+function(headroom_hot target)
+  if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+    target_compile_options(${target} PRIVATE -O2)
   endif()
 endfunction()
 
