@@ -393,23 +393,17 @@ class ProcessesOfTasks {
   std::multimap<std::int64_t, const TaskAttempt*> by_pid_;
 };
 
-}  // namespace
-
-JobView job_view(const Recording& recording, const Thresholds& limits) {
-  JobView view;
-  view.batch = batch_view(recording);
+// Who is of the job, what each did, and how far it is from a GPU. `ends`: of the sources that are processes.
+void add_processes(const Recording& recording, JobView& view, std::multimap<std::int64_t, SourceId>& by_pid,
+                   std::vector<std::optional<Nanos>>& ends) {
   const ProcessesOfTasks of_tasks(view.batch);
   view.has_job = view.batch.present;
-  view.children = children_of(recording);
-  view.trackers = trackers_of(recording);
-  view.holds.assign(recording.sources.size(), false);
   view.in_job.assign(recording.sources.size(), false);
   view.no_gpu_until.assign(recording.sources.size(), recording.meta.start);
   view.opened_gpu.assign(recording.sources.size(), false);
   view.did.resize(recording.sources.size());
   const bool with_mps = has_mps(recording);
-  std::vector<std::optional<Nanos>> ends(recording.sources.size());
-  std::multimap<std::int64_t, SourceId> by_pid;
+  ends.resize(recording.sources.size());
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     Process process = process_of(source_of(recording, id));
     process.in_job = process.in_job || of_tasks.have(process);
@@ -424,6 +418,19 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
       view.no_gpu_until[static_cast<std::size_t>(id)] = std::max(recording.meta.start, *process.no_gpu_until);
     view.opened_gpu[static_cast<std::size_t>(id)] = process.gpu_open.has_value();
   }
+}
+
+}  // namespace
+
+JobView job_view(const Recording& recording, const Thresholds& limits) {
+  JobView view;
+  view.batch = batch_view(recording);
+  view.children = children_of(recording);
+  view.trackers = trackers_of(recording);
+  view.holds.assign(recording.sources.size(), false);
+  std::vector<std::optional<Nanos>> ends;
+  std::multimap<std::int64_t, SourceId> by_pid;
+  add_processes(recording, view, by_pid, ends);
   add_waits(recording, view);
   leave_out_the_seen(recording, ends, view);
   add_machine(recording, view);

@@ -184,6 +184,34 @@ std::int32_t MainLine::line() const {
   return most != looks_.end() && 2 * most->second > all ? most->first : 0;
 }
 
+namespace {
+
+// Of each process, the time from the first idle time at a place to the last: a reading does not say which part of it
+// was idle, so that a little `around` it counts, too.
+std::map<SourceId, std::vector<Window>> idle_times_at(std::size_t places, const StackView& stacks, const JobView& job,
+                                                      const std::vector<DeviceTime>& devices, LinesOf accounts) {
+  const Nanos around = accounts == LinesOf::kStartup ? 0 : kSecond;
+  std::map<SourceId, std::vector<Window>> idle;
+  for (const DeviceTime& device : devices) {
+    const auto owners = owners_on(device, stacks, job);
+    for (const Slice& slice : device.slices) {
+      const auto owner = owners.find(slice.pid);
+      if (owner == owners.end() || is_busy(slice.account) || slice.where < 0) continue;
+      const LinesOf its = slice.account == Account::kStartup ? LinesOf::kStartup
+                          : slice.account == Account::kSync  ? LinesOf::kSync
+                                                             : LinesOf::kOthers;
+      if (its != accounts) continue;
+      auto& times = idle.try_emplace(owner->second, places).first->second;
+      Window& time = times[static_cast<std::size_t>(slice.where)];
+      const Nanos begin = slice.begin - around, end = slice.end + around;
+      time = time.length() == 0 ? Window{begin, end} : Window{std::min(time.begin, begin), std::max(time.end, end)};
+    }
+  }
+  return idle;
+}
+
+}  // namespace
+
 std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
                                       const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
                                       LinesOf accounts) {
@@ -203,26 +231,8 @@ std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& jo
     place_of_list.push_back(known == numbers.end() ? -1 : known->second);
     launches.push_back(stacks.busy_of_list[list] == stacks::Busy::kLaunches);
   }
-  // A reading does not say which part of it was idle: of the time from the first idle time at a place to the last.
-  const Nanos around = accounts == LinesOf::kStartup ? 0 : kSecond;
-  std::map<SourceId, std::vector<Window>> idle;  // of a process, by place
-  for (const DeviceTime& device : devices) {
-    const auto owners = owners_on(device, stacks, job);
-    for (const Slice& slice : device.slices) {
-      const auto owner = owners.find(slice.pid);
-      if (owner == owners.end() || is_busy(slice.account) || slice.where < 0) continue;
-      const LinesOf its = slice.account == Account::kStartup ? LinesOf::kStartup
-                          : slice.account == Account::kSync  ? LinesOf::kSync
-                                                             : LinesOf::kOthers;
-      if (its != accounts) continue;
-      auto& times = idle.try_emplace(owner->second, places.size()).first->second;
-      Window& time = times[static_cast<std::size_t>(slice.where)];
-      const Nanos begin = slice.begin - around, end = slice.end + around;
-      time = time.length() == 0 ? Window{begin, end} : Window{std::min(time.begin, begin), std::max(time.end, end)};
-    }
-  }
   std::vector<std::size_t> looks_at(place_of_list.size());  // by list
-  for (const auto& [process, times] : idle)
+  for (const auto& [process, times] : idle_times_at(places.size(), stacks, job, devices, accounts))
     for (const ListRow& look : stacks.looks.at(process).all())
       if (const std::int32_t place = place_of_list[look.list];
           place >= 0 && times[static_cast<std::size_t>(place)].holds(look.at))

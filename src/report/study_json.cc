@@ -216,6 +216,26 @@ Json parameter_json(const StudyParameter& parameter) {
           {"trials", parameter.trials}};
 }
 
+Json failures_json(const FailureGroup& f) {
+  return {{"where", f.where},
+          {"failed", f.failed},
+          {"of", f.of},
+          {"before_first_step", f.before_first_step},
+          {"said_out_of_memory", f.said_out_of_memory},
+          {"memory_full", f.memory_full},
+          {"trials", f.trials}};
+}
+
+Json bar_json(const TrialBar& bar) {
+  return {{"trial", bar.trial},
+          {"state", trial_state_name(bar.state)},
+          {"lane", bar.lane},
+          {"begin_seconds", number(bar.begin)},
+          {"first_step_seconds", number(bar.first_step)},
+          {"end_seconds", number(bar.end)},
+          {"dead", bar.dead}};
+}
+
 Json study_json(const StudyReport& report) {
   Json json{{"name", report.name},
             {"storage", report.storage},
@@ -243,15 +263,7 @@ Json study_json(const StudyReport& report) {
   json["parallelism"] = parallelism_json(report.parallelism);
   json["paused_seconds"] = number(report.paused_seconds);
   json["worker_seconds"] = worker_json(report.worker_time);
-  json["failures"] = list_json(report.failures, [](const FailureGroup& f) {
-    return Json{{"where", f.where},
-                {"failed", f.failed},
-                {"of", f.of},
-                {"before_first_step", f.before_first_step},
-                {"said_out_of_memory", f.said_out_of_memory},
-                {"memory_full", f.memory_full},
-                {"trials", f.trials}};
-  });
+  json["failures"] = list_json(report.failures, failures_json);
   json["rungs"] = list_json(report.rungs, [](const RungFacts& r) {
     return Json{
         {"bracket", r.bracket}, {"rung", r.rung}, {"step", r.step}, {"reached", r.reached}, {"promoted", r.promoted}};
@@ -271,15 +283,7 @@ Json study_json(const StudyReport& report) {
   json["assumptions"] = report.assumptions;
   json["recording"] = report.recording ? recording_json(*report.recording) : Json(nullptr);
   json["left_out"] = report.left_out;
-  json["timeline"] = list_json(report.bars, [](const TrialBar& bar) {
-    return Json{{"trial", bar.trial},
-                {"state", trial_state_name(bar.state)},
-                {"lane", bar.lane},
-                {"begin_seconds", number(bar.begin)},
-                {"first_step_seconds", number(bar.first_step)},
-                {"end_seconds", number(bar.end)},
-                {"dead", bar.dead}};
-  });
+  json["timeline"] = list_json(report.bars, bar_json);
   return json;
 }
 

@@ -28,6 +28,16 @@ WhatIf change(std::string name, double rate, Estimate ratio, double busy, double
   return row;
 }
 
+std::vector<WhatIf> changes() {
+  return {change("warm workers", 179, {0.79, 0.81, 0.84}, 0.99, 173, true),
+          change("6 trials at once (3 GB each)", 160, {0.86, 0.9, 0.94}, 0.95, 173, true),
+          change("half the start-up", 165, {0.85, 0.9, 0.95}, 0.94, 173, true),
+          change("4 loader workers", 145, {0.95, 1, 1.05}, 0.84, 173, false),
+          change("reduction_factor 3 -> 4", 140, {0.96, 1, 1.07}, 0.84, 173, false),
+          change("min_resource 1 -> 3", 133, {1.02, 1.1, 1.2}, 0.86, 160, false),
+          change("patience 2 -> 10", 113, {1.2, 1.27, 1.35}, 0.91, 120, false)};
+}
+
 // Figures in the manner of a sweep with short trials; invented.
 StudyReport sweep() {
   StudyReport report{.name = "sweep", .storage = "optuna.db", .engine = "SQLite, schema v3.0.0.d, Optuna 3.1.0"};
@@ -79,13 +89,7 @@ StudyReport sweep() {
                         .replays = 20};
   report.as_it_is = change("as it is", 144, {1, 1, 1}, 0.83, 173, false);
   report.utilisation_of_gpu = true;
-  report.what_if = {change("warm workers", 179, {0.79, 0.81, 0.84}, 0.99, 173, true),
-                    change("6 trials at once (3 GB each)", 160, {0.86, 0.9, 0.94}, 0.95, 173, true),
-                    change("half the start-up", 165, {0.85, 0.9, 0.95}, 0.94, 173, true),
-                    change("4 loader workers", 145, {0.95, 1, 1.05}, 0.84, 173, false),
-                    change("reduction_factor 3 -> 4", 140, {0.96, 1, 1.07}, 0.84, 173, false),
-                    change("min_resource 1 -> 3", 133, {1.02, 1.1, 1.2}, 0.86, 160, false),
-                    change("patience 2 -> 10", 113, {1.2, 1.27, 1.35}, 0.91, 120, false)};
+  report.what_if = changes();
   report.what_if[1].safety = Safety::kModerate;
   report.what_if[1].why = "memory: 6 x 3.0 GB of 24 GB";
   report.assumptions = {"A start-up keeps one core busy."};
