@@ -57,4 +57,11 @@ std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, con
   return profile;
 }
 
+std::string why_no_stacks(const RecordingMeta& meta) {
+  for (const MissingTier& tier : meta.missing_tiers)
+    if (tier.tier == 'Y') return tier.why;
+  return meta.tiers.find('Y') == std::string::npos ? "they were not recorded"
+                                                   : "no Python process of the job held a GPU while it was looked at";
+}
+
 }  // namespace headroom

@@ -96,6 +96,24 @@ CLI::Validator duration_check() {
   return {wrong, ""};
 }
 
+void declare_window(CLI::App& app, WindowOptions& options, const std::string& what) {
+  app.add_option("--from", options.from, what + ", from the recording's start (default 0s)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--to", options.to, "end of it (default: the recording's end)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+}
+
+Result<std::optional<std::pair<Nanos, Nanos>>> window_of(const WindowOptions& options, Nanos span) {
+  if (options.from.empty() && options.to.empty()) return std::nullopt;
+  HR_TRY(const Nanos from, options.from.empty() ? Result<Nanos>(0) : parse_duration(options.from));
+  HR_TRY(const Nanos to, options.to.empty() ? Result<Nanos>(span) : parse_duration(options.to));
+  if (from < std::min(span, to)) return std::pair(from, std::min(span, to));
+  return fail(Errc::kInvalidInput, "--from and --to leave no time",
+              fmt::format("the recording covers 0s to {:.3f}s", seconds(span)));
+}
+
 Words part_words(const DeclaredVerb& declared, std::span<char*> arguments) {
   Words words;
   bool value = false;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -23,6 +25,14 @@ struct Words {
 
 // For options that take a time: a number and its unit.
 [[nodiscard]] CLI::Validator duration_check();
+
+// --from and --to: a part of a recording, by offsets from its start; "" is as far as it goes.
+struct WindowOptions {
+  std::string from, to;
+};
+void declare_window(CLI::App& app, WindowOptions& options, const std::string& what);  // the help of --from
+// Of a recording that is `span` long; nothing where neither was given. kInvalidInput: no time is left.
+[[nodiscard]] Result<std::optional<std::pair<Nanos, Nanos>>> window_of(const WindowOptions& options, Nanos span);
 
 // An error for words that no option and no argument of the verb took, with what was probably meant.
 [[nodiscard]] Result<void> nothing_left_over(const CLI::App& app);

@@ -21,6 +21,7 @@ class BoxWatch {
  public:
   struct Options {
     bool keep = false;
+    bool stays = false;                // also where a recording is begun elsewhere
     std::optional<std::int64_t> pid;   // the job's; absent: what is on the GPUs
     std::function<bool(Nanos)> pause;  // waits so long; false: it is over
     // So much from before what is shown stays in memory: all that looks for what stands want, and what the begin of the
@@ -48,7 +49,7 @@ class BoxWatch {
   [[nodiscard]] bool has_found_job() const;  // that is not shown yet
   [[nodiscard]] bool pause(Nanos time) const { return options_.pause(time); }
   [[nodiscard]] Nanos kept() const { return options_.kept; }
-  [[nodiscard]] bool was_asked_for() const { return options_.keep || options_.pid; }
+  [[nodiscard]] bool was_asked_for() const { return options_.keep || options_.stays || options_.pid; }
   [[nodiscard]] bool owns(const std::string& path) const;
   // Why no GPU is read.
   [[nodiscard]] const std::optional<Error>& no_gpus() const { return no_gpus_; }

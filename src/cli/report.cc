@@ -70,7 +70,8 @@ Result<void> with_document(const Recording& recording, const ExplainOptions& exp
 namespace {
 
 struct Options {
-  std::string recording = "last", other, job_duration, from, to;
+  std::string recording = "last", other, job_duration;
+  WindowOptions window;
   ArtefactOptions artefacts;
   DocumentOptions document;
 };
@@ -93,20 +94,8 @@ std::string name_for_commands(const std::string& recording, const std::string& p
   return typed_word(recording.starts_with("last") ? path.substr(path.rfind('/') + 1) : recording);
 }
 
-// A part of the recording, as `why` has it.
-Result<void> take_stretch(const Options& options, const Recording& recording, ExplainOptions& explaining) {
-  if (options.from.empty() && options.to.empty()) return {};
-  const Nanos span = recording.meta.end - recording.meta.start;
-  HR_TRY(const Nanos from, options.from.empty() ? Result<Nanos>(0) : parse_duration(options.from));
-  HR_TRY(const Nanos to, options.to.empty() ? Result<Nanos>(span) : parse_duration(options.to));
-  explaining.window = {from, std::min(span, to)};
-  if (explaining.window->first < explaining.window->second) return {};
-  return fail(Errc::kInvalidInput, "--from and --to leave no time",
-              fmt::format("the recording covers 0s to {:.3f}s", seconds(span)));
-}
-
-std::string stretch_options(const Options& options) {
-  return (options.from.empty() ? "" : " --from " + options.from) + (options.to.empty() ? "" : " --to " + options.to);
+std::string stretch_options(const WindowOptions& window) {
+  return (window.from.empty() ? "" : " --from " + window.from) + (window.to.empty() ? "" : " --to " + window.to);
 }
 
 Result<void> write_recording(const Options& options, const OpenedRecording& opened, DocumentFile file) {
@@ -114,13 +103,13 @@ Result<void> write_recording(const Options& options, const OpenedRecording& open
   explaining.path = opened.path;
   explaining.file_bytes = opened.file_bytes;
   HR_TRY(explaining.families, users_families());
-  HR_TRYV(take_stretch(options, opened.recording, explaining));
+  HR_TRY(explaining.window, window_of(options.window, opened.recording.meta.end - opened.recording.meta.start));
   if (!options.job_duration.empty()) {
     HR_TRY(explaining.job_duration, parse_duration(options.job_duration));
   }
   if (file.path.empty()) file.path = default_output(short_name(opened.path), file.format);
   return with_document(opened.recording, explaining, name_for_commands(options.recording, opened.path),
-                       stretch_options(options),
+                       stretch_options(options.window),
                        [&](const report::Document& document) { return write_document(file, document); });
 }
 
@@ -147,7 +136,7 @@ Result<bool> write_if_study(const Options& options, DocumentFile file) {
 
 // For two recordings: the document of `headroom compare`.
 Result<void> write_comparison(const Options& options, const ImportOptions& import) {
-  for (const auto& [name, value] : {std::pair("--from", options.from), std::pair("--to", options.to),
+  for (const auto& [name, value] : {std::pair("--from", options.window.from), std::pair("--to", options.window.to),
                                     std::pair("--job-duration", options.job_duration)})
     if (!value.empty())
       return fail(Errc::kInvalidInput, fmt::format("report: {} is for the report of one recording", name),
@@ -202,12 +191,7 @@ Action declare_report(VerbInput input) {
                  "how long the job itself ran, where the recording cannot know (foreign logs)")
       ->type_name("DURATION")
       ->check(duration_check());
-  app.add_option("--from", options->from, "begin of the time it is of, from the recording's start (default 0s)")
-      ->type_name("DURATION")
-      ->check(duration_check());
-  app.add_option("--to", options->to, "end of it (default: the recording's end)")
-      ->type_name("DURATION")
-      ->check(duration_check());
+  declare_window(app, options->window, "begin of the time it is of");
   declare_artefacts(app, options->artefacts);
   auto import = declare_import_options(app);
   return [options, import] {

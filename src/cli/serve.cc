@@ -26,6 +26,7 @@
 #include "cli/environment.h"
 #include "cli/growing_recording.h"
 #include "cli/output.h"
+#include "cli/serve_box.h"
 #include "cli/serve_dashboard.h"
 #include "cli/verbs.h"
 #include "live/signals.h"
@@ -170,7 +171,7 @@ struct ServeOptions {
   std::vector<std::string> what, hosts;
   std::string address = "127.0.0.1", socket, metrics_token_file;
   int port = kUsualPort;
-  bool open = false, dcgm = false;
+  bool open = false, dcgm = false, watch = false, keep = false;
   FindingLooks looks;
 };
 
@@ -217,6 +218,8 @@ Result<int> run_server(const ServeOptions& options) {
   HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP}));
   HR_TRY(const auto loop, Loop::create());
   HR_TRYV(loop->watch(signals.fd(), [&] { loop->stop(); }));
+  std::optional<ServedBox> box;
+  if (options.watch) catalog.watch(box.emplace(options.keep));
   {
     Dashboard dashboard(*loop, std::move(catalog), std::move(library), std::move(door), options.dcgm);
     HR_TRYV(dashboard.open(std::move(listening.fd)));
@@ -259,6 +262,10 @@ Action declare_serve(VerbInput input) {
                  "a further name by which browsers may call it, as behind a reverse proxy; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
+  auto* watch = app.add_flag("--watch", options->watch,
+                             "record this machine meanwhile, into memory, as headroom top does: its GPUs, and the job "
+                             "that is on them");
+  app.add_flag("--keep", options->keep, "of --watch: keep what is recorded")->needs(watch);
   app.add_flag("--open", options->open, "open it in the browser");
   app.add_option("--metrics-token-file", options->metrics_token_file,
                  "a file with a token that opens /metrics and nothing else: for credentials_file of Prometheus")

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "base/answers.h"
 #include "base/fnv.h"
@@ -28,6 +29,8 @@ namespace headroom::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kBox = "";  // no path: the key of what is recorded of this machine, whichever that is
 
 std::string key_of(char kind, const std::string& path) { return fmt::format("{}{:016x}", kind, fnv1a(path)); }
 
@@ -111,13 +114,15 @@ Result<void> Catalog::name(const std::string& what) {
   return {};
 }
 
-// Recordings named on the command line come first, then those of the shelf, the newest first.
+// This machine's comes first, then recordings named on the command line and those of the shelf, the newest first.
 std::vector<std::string> Catalog::paths() const {
-  std::vector<std::string> paths = named_;
+  std::vector<std::string> paths;
+  if (!of_box_.path.empty()) paths.push_back(of_box_.path);
+  paths.insert(paths.end(), named_.begin(), named_.end());
   if (const auto shelf = users_shelf())
     for (const std::string& name : shelf->names()) {
       std::string path = shelf->directory() + "/" + name;
-      if (std::find(named_.begin(), named_.end(), path) == named_.end()) paths.push_back(std::move(path));
+      if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(std::move(path));
     }
   return paths;
 }
@@ -125,7 +130,8 @@ std::vector<std::string> Catalog::paths() const {
 Catalog::Recording Catalog::read(const std::string& path) const {
   Recording recording{.trace = trace_of(path), .read_at = boottime_now()};
   ShelfEntry& entry = recording.shown.entry;
-  recording.shown.key = key_of('r', path);
+  recording.shown.key = key_of('r', path == of_box_.path ? kBox : path);
+  if (path == of_box_.path) recording.shown.label = of_box_.name;
   entry.path = path;
   entry.name = last_part(path);
   entry.bytes = recording.trace[1] + recording.trace[4];
@@ -144,10 +150,13 @@ Catalog::Recording Catalog::read(const std::string& path) const {
 
 Catalog::Changes Catalog::look(const std::function<bool(const std::string&)>& due) {
   Changes changes;
+  looked_at_ = boottime_now();
+  const std::string of_box_before = std::exchange(of_box_, box_ == nullptr ? ServedBox::Shown() : box_->shown()).path;
+  if (of_box_.path != of_box_before)  // kept, it is one of the others from now on
+    std::erase_if(recordings_, [](const Recording& recording) { return recording.shown.key == key_of('r', kBox); });
   std::map<std::string, Recording> before;
   for (Recording& recording : recordings_) before.emplace(recording.path(), std::move(recording));
   recordings_.clear();
-  looked_at_ = boottime_now();
   for (const std::string& path : paths()) {
     auto old = before.extract(path);
     const bool silent = old && old.mapped().goes_on() && looked_at_ - old.mapped().read_at > kSilent;
@@ -255,10 +264,11 @@ const std::string* Catalog::gone(const std::string& key) const {
 }
 
 const Catalog::Recording* Catalog::newest_live() const {
-  const Recording* newest = nullptr;
+  const Recording* newest = nullptr;  // this machine's where there is no other
   for (const Recording& recording : recordings_)
-    if (recording.goes_on() && (newest == nullptr || recording.shown.entry.summary->meta.start_realtime >
-                                                         newest->shown.entry.summary->meta.start_realtime))
+    if (recording.goes_on() &&
+        (newest == nullptr || newest->path() == of_box_.path ||
+         recording.shown.entry.summary->meta.start_realtime > newest->shown.entry.summary->meta.start_realtime))
       newest = &recording;
   return newest;
 }

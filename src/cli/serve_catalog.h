@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/growing_recording.h"
+#include "cli/serve_box.h"
 #include "report/overview_json.h"
 
 namespace headroom::cli {
@@ -36,6 +37,9 @@ class Catalog {
 
   // kNotFound: nothing is called so.
   [[nodiscard]] Result<void> name(const std::string& what);
+
+  // What `box` says when it is asked is shown first, under one key whichever recording it is. It must outlive this.
+  void watch(const ServedBox& box) { box_ = &box; }
 
   // Reads what has changed since the last time. Of a recording that grows it is told when `due` says so of its path.
   [[nodiscard]] Changes look(const std::function<bool(const std::string& path)>& due);
@@ -69,6 +73,8 @@ class Catalog {
   void look_at_batches(Changes& changes);
   void look_at_studies(Changes& changes);
 
+  const ServedBox* box_ = nullptr;
+  ServedBox::Shown of_box_;         // at the last look
   std::vector<std::string> named_;  // paths
   std::vector<Recording> recordings_;
   std::map<std::string, std::string> gone_;  // paths of those that have vanished, by key

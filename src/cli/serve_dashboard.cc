@@ -180,11 +180,13 @@ Result<Library::Text> Dashboard::of_recording(const serve::Route& route, const s
   HR_TRY(const std::string path, path_of(route.key));
   switch (route.what) {
     case What::kView:
+    case What::kStacks:
     case What::kReport: {
       std::string problem;
       const serve::ViewQuery query = serve::view_query(request, problem);
       if (!problem.empty()) return fail(Errc::kInvalidInput, problem, "docs/serve.md says what can be asked");
-      return route.what == What::kView ? library_.view(path, query) : library_.report(path, query);
+      if (route.what == What::kReport) return library_.report(path, query);
+      return route.what == What::kView ? library_.view(path, query) : library_.stacks(path, query);
     }
     case What::kWhy:
       return library_.why(path);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "analyze/stack_profile.h"
 #include "base/decimal.h"
 #include "base/ids.h"
 #include "base/strings.h"
@@ -18,6 +19,7 @@
 #include "cli/report.h"
 #include "diagnose/explain.h"
 #include "export/chrome.h"
+#include "export/stacks.h"
 #include "exposition/families.h"
 #include "exposition/formats.h"
 #include "plan/plan.h"
@@ -243,6 +245,18 @@ Result<Library::Text> Library::report(const std::string& path, const serve::View
                             return {};
                           }));
     return html;
+  });
+}
+
+Result<Library::Text> Library::stacks(const std::string& path, const serve::ViewQuery& query) {
+  HR_TRY(Kept* const kept, open(path));
+  const RecordingMeta& meta = kept->recording().meta;
+  HR_TRY(const WindowPart part, window_part(meta, query.begin, query.end));
+  return remembered(*kept, fmt::format("stacks {} {}", part.begin, part.end), [&]() -> Result<std::string> {
+    const Analysis analysis =
+        analyze(kept->recording(), {meta.start + part.begin, meta.start + part.end}, {}, Told{.families = families_});
+    const auto profile = stack_profile(kept->recording(), analysis);
+    return stacks_json(profile, profile.empty() ? why_no_stacks(meta) : "");
   });
 }
 

@@ -32,6 +32,7 @@ class Library {
   [[nodiscard]] Result<Text> why(const std::string& path);
   [[nodiscard]] Result<Text> plan(const std::string& path);
   [[nodiscard]] Result<Text> report(const std::string& path, const serve::ViewQuery& query);  // of its window
+  [[nodiscard]] Result<Text> stacks(const std::string& path, const serve::ViewQuery& query);  // likewise
   [[nodiscard]] Result<Text> comparison(const std::string& a, const std::string& b);          // its document
   [[nodiscard]] Result<Text> trace(const std::string& path);                                  // Chrome's
   // Of one that grows up to 15 seconds old, so that frequent scrapes cost a thousandth of a core.

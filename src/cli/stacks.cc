@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "analyze/stack_profile.h"
 #include "base/visible.h"
+#include "cli/arguments.h"
 #include "cli/config.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
@@ -21,25 +21,9 @@ namespace {
 
 struct StacksAsked {
   std::string recording = "last", format, output;
+  WindowOptions window;
   bool all = false, json = false, force = false;
 };
-
-std::string to_json(const std::vector<stacks::WeightedStack>& profile) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
-  for (const stacks::WeightedStack& stack : profile)
-    list.push_back({{"frames", stack.frames}, {"idle_seconds", stack.idle}, {"busy_seconds", stack.busy}});
-  const Json json{{"schema", "headroom.stacks/1"}, {"stacks", std::move(list)}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-// Why there is none: the recording says.
-std::string why_none(const RecordingMeta& meta) {
-  for (const MissingTier& tier : meta.missing_tiers)
-    if (tier.tier == 'Y') return tier.why;
-  return meta.tiers.find('Y') == std::string::npos ? "they were not recorded"
-                                                   : "no Python process of the job held a GPU while it was looked at";
-}
 
 MayReplace own_stacks(const StacksAsked& options) {
   if (options.json) return own_json("stacks", "headroom.stacks", options.force);
@@ -55,20 +39,21 @@ Result<void> stacks(const StacksAsked& options) {
   HR_TRY(const OpenedRecording opened, open_recording(options.recording));
   HR_TRY(auto families, users_families());
   const RecordingMeta& meta = opened.recording.meta;
+  HR_TRY(const auto window, window_of(options.window, meta.end - meta.start));
+  const auto [from, to] = window.value_or(std::pair(Nanos{0}, meta.end - meta.start));
   const Analysis analysis =
-      analyze(opened.recording, {meta.start, meta.end}, {}, Told{.families = std::move(families)});
+      analyze(opened.recording, {meta.start + from, meta.start + to}, {}, Told{.families = std::move(families)});
   const auto profile = stack_profile(opened.recording, analysis);
   if (profile.empty())
-    return fail(
-        Errc::kInvalidInput,
-        fmt::format("{} has no Python stacks of time of a GPU: {}", opened.path, why_none(opened.recording.meta)),
-        fmt::format("headroom why {} says what else is known; headroom doctor what can be read here",
-                    typed_word(options.recording)));
+    return fail(Errc::kInvalidInput,
+                fmt::format("{} has no Python stacks of time of a GPU: {}", opened.path, why_no_stacks(meta)),
+                fmt::format("headroom why {} says what else is known; headroom doctor what can be read here",
+                            typed_word(options.recording)));
   const StacksOptions how{.busy = options.all, .title = opened.path.substr(opened.path.rfind('/') + 1)};
   const bool people =
       options.format.empty() && (options.output.empty() || options.output == "-") && ::isatty(STDOUT_FILENO) == 1;
   return write_to(options.output, may, [&](const Output& output) {
-    if (options.json) return output(to_json(profile));
+    if (options.json) return output(stacks_json(profile, ""));
     if (people || options.format == "functions")
       return write_functions(profile, stacks::Families(analysis.told.families), how, output);
     if (options.format == "speedscope") return write_speedscope(profile, how, output);
@@ -91,6 +76,7 @@ Action declare_stacks(VerbInput input) {
           ->check(CLI::IsMember({"functions", "collapsed", "speedscope", "svg"}));
   app.add_flag("--json", options->json, "machine-readable, schema headroom.stacks/1: idle and busy time of each stack")
       ->excludes(format);
+  declare_window(app, options->window, "begin of the time they are of");
   app.add_flag("--all", options->all, "also time in which kernels ran (default: idle time, which is the question)");
   app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
   declare_force(app, options->force);

@@ -42,6 +42,8 @@ class WatchedRecording {
   [[nodiscard]] bool grows() const;  // a file of ours; what is a copy of one in another form stays as it is
   [[nodiscard]] screen::Scene scene() const;
   [[nodiscard]] const Recording& recording() const { return is_read_on() ? growing_->recording() : opened_.recording; }
+  [[nodiscard]] const std::string& path() const { return opened_.path; }
+  [[nodiscard]] const std::string& name() const { return name_; }  // for people
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:

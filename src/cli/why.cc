@@ -32,17 +32,11 @@ struct WhyOptions {
   bool full = false;
   std::vector<std::int64_t> pids;  // of what runs: a recording is made of them first
   std::string duration = "30s";    // of that recording
-  std::string job_duration, from, to;
+  std::string job_duration;
+  WindowOptions window;
   bool list_thresholds = false;
   std::vector<std::string> thresholds;  // NAME=VALUE
 };
-
-Result<std::optional<Nanos>> optional_duration(const char* flag, const std::string& text) {
-  if (text.empty()) return std::optional<Nanos>();
-  auto duration = parse_duration(text);
-  if (!duration) return tl::unexpected(within(flag, duration.error()));
-  return std::optional<Nanos>(*duration);
-}
 
 Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
   Thresholds limits;
@@ -64,7 +58,9 @@ Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
 // Checks everything that can be checked before there is a recording.
 Result<ExplainOptions> asked(const WhyOptions& options) {
   ExplainOptions explain;
-  HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
+  if (!options.job_duration.empty()) {
+    HR_TRY(explain.job_duration, parse_duration(options.job_duration));
+  }
   HR_TRY(explain.families, users_families());
   HR_TRY(explain.limits, thresholds_of(options.thresholds));
   return explain;
@@ -75,13 +71,7 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   explain.path = opened.path;
   explain.file_bytes = opened.file_bytes;
   explain.source_text = source_text_of(opened.recording);
-  HR_TRY(const auto from, optional_duration("--from", options.from));
-  HR_TRY(const auto to, optional_duration("--to", options.to));
-  const Nanos span = opened.recording.meta.end - opened.recording.meta.start;
-  if (from || to) explain.window = {from.value_or(0), std::min(span, to.value_or(span))};
-  if (explain.window && explain.window->first >= explain.window->second)
-    return fail(Errc::kInvalidInput, "--from and --to leave no time",
-                fmt::format("the recording covers 0s to {:.3f}s", seconds(span)));
+  HR_TRY(explain.window, window_of(options.window, opened.recording.meta.end - opened.recording.meta.start));
   return explain;
 }
 
@@ -166,12 +156,7 @@ Action declare_why(VerbInput input) {
                  "how long the job itself ran, where the recording cannot know (foreign logs)")
       ->type_name("DURATION")
       ->check(duration_check());
-  app.add_option("--from", options->from, "begin of the time to explain, from the recording's start (default 0s)")
-      ->type_name("DURATION")
-      ->check(duration_check());
-  app.add_option("--to", options->to, "end of it (default: the recording's end)")
-      ->type_name("DURATION")
-      ->check(duration_check());
+  declare_window(app, options->window, "begin of the time to explain");
   // Not for reports: what one number of the diagnosis decides (./dev bench diagnosis).
   app.add_flag("--thresholds", options->list_thresholds, "the numbers that decide, schema headroom.thresholds/1")
       ->group("");

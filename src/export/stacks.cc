@@ -138,6 +138,17 @@ class FlameGraph {
 
 }  // namespace
 
+std::string stacks_json(const std::vector<WeightedStack>& profile, const std::string& why_none) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const WeightedStack& stack : profile)
+    list.push_back({{"frames", stack.frames}, {"idle_seconds", stack.idle}, {"busy_seconds", stack.busy}});
+  const Json json{{"schema", "headroom.stacks/1"},
+                  {"why_none", why_none.empty() ? Json() : Json(why_none)},
+                  {"stacks", std::move(list)}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 Result<void> write_collapsed(const std::vector<WeightedStack>& profile, const StacksOptions& options,
                              const Output& output) {
   BlockOutput block(output);

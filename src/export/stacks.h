@@ -24,6 +24,9 @@ struct StacksOptions {
   double narrowest = 1.0 / 3;  // likewise: what is narrower is left out, in pixels of 1,200
 };
 
+// headroom.stacks/1. `why_none`: of a profile that is empty, for people; else "".
+[[nodiscard]] std::string stacks_json(const std::vector<stacks::WeightedStack>& profile, const std::string& why_none);
+
 // "frame;frame;frame MILLISECONDS" per line, as flamegraph.pl, inferno and speedscope read it.
 [[nodiscard]] Result<void> write_collapsed(const std::vector<stacks::WeightedStack>& profile,
                                            const StacksOptions& options, const Output& output);

@@ -10,6 +10,12 @@ namespace headroom::report {
 
 namespace {
 
+std::string label_of(const Overview::Recording& recording) {
+  const RecordingMeta& meta = recording.entry.summary->meta;
+  if (!recording.label.empty()) return visible(recording.label);
+  return meta.command.empty() ? visible("(" + meta.origin + ")") : typed_line(meta.command);
+}
+
 Json recording_json(const Overview::Recording& recording) {
   const ShelfEntry& entry = recording.entry;
   Json json{{"key", recording.key}, {"name", entry.name}};
@@ -28,7 +34,7 @@ Json recording_json(const Overview::Recording& recording) {
   const RecordingMeta& meta = entry.summary->meta;
   json.update({{"origin", meta.origin},
                {"command", meta.command},
-               {"label", meta.command.empty() ? visible("(" + meta.origin + ")") : typed_line(meta.command)},
+               {"label", label_of(recording)},
                {"state", name(entry.summary->state)},
                {"start_ns", meta.start_realtime == 0 ? Json(nullptr) : Json(meta.start_realtime)},
                {"duration_ns", std::max<Nanos>(0, meta.end - meta.start)},

@@ -15,6 +15,7 @@ struct Overview {
   struct Recording {
     std::string key;
     ShelfEntry entry;
+    std::string label;  // for people; "": by its command
   };
   struct Batch {
     std::string key, path, name;

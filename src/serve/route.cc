@@ -27,13 +27,14 @@ constexpr std::array<std::pair<std::string_view, What>, 9> kPlaces{{
     {"/metrics/dcgm", What::kDcgmMetrics},
 }};
 
-constexpr std::array<std::pair<std::string_view, What>, 6> kOfRecordings{{
+constexpr std::array<std::pair<std::string_view, What>, 7> kOfRecordings{{
     {"view", What::kView},
     {"why", What::kWhy},
     {"plan", What::kPlan},
     {"report", What::kReport},
     {"compare", What::kComparison},
     {"trace", What::kTrace},
+    {"stacks", What::kStacks},
 }};
 
 bool is_key(std::string_view key) {

@@ -22,6 +22,7 @@ struct Route {
     kReport,
     kComparison,
     kTrace,
+    kStacks,
     kBatch,
     kStudy,
     kStudyReport,

@@ -24,12 +24,12 @@ class Answer:
 
 
 class Server:
-    """`headroom serve`, in this environment, until the end of the block."""
+    """`headroom serve`, in this environment, until the end of the block. `within`: a command that it is the end of."""
 
-    def __init__(self, tmp_path, *options, port=0, **extra):
+    def __init__(self, tmp_path, *options, port=0, within=(), **extra):
         self.errors = open(tmp_path / "serve.log", "a+", encoding="utf-8")
         where = [] if "--unix" in options else ["--port", str(port)]
-        self.process = subprocess.Popen([HEADROOM, "serve", *where, *map(str, options)], cwd=tmp_path,
+        self.process = subprocess.Popen([*within, HEADROOM, "serve", *where, *map(str, options)], cwd=tmp_path,
                                         env=environment(tmp_path, **extra), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
         self.said = self.process.stdout.readline().strip()

@@ -67,6 +67,12 @@ def test_a_window_is_brushed_explained_saved_and_read_without_a_network(tmp_path
 
 
 @in_a_browser
+def test_the_stacks_of_a_window_are_a_flame_graph(tmp_path):
+    with Server(tmp_path, ROOT / "bench/diagnosis/kept/gil_contention-at-torch-1.jsonl.gz", RECORDINGS["input"]) as server:
+        play(tmp_path, "flames", server)
+
+
+@in_a_browser
 def test_the_trace_is_handed_to_perfetto(tmp_path):
     with Server(tmp_path, RECORDINGS["phases"]) as server:
         label = server.overview()["recordings"][0]["label"]

@@ -682,3 +682,83 @@ def test_a_prometheus_scrapes_what_goes_on(tmp_path, job):
             job.terminate()
             prometheus.wait("absent(headroom_elapsed_seconds_total)", "series end with the job")
             assert prometheus.query('up{job="metrics"}')[0]["value"][1] == "1"
+
+
+# This machine, watched.
+
+A_JOB_LATER = (f'(while [ ! -e go ]; do sleep 0.1; done; exec {HEADROOM} sim-job -q --steps 100000 --step-gpu-ms 20 > log 2>&1) & '
+               'echo $! > job; exec "$@"')
+
+
+@contextlib.contextmanager
+def watching(tmp_path, *options):
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    within = [HEADROOM, "sim", "--gpus", "2xRTX3090", "--", "sh", "-c", A_JOB_LATER, "sh"]
+    try:
+        with Server(tmp_path, "--watch", *options, within=within, XDG_RUNTIME_DIR=str(memory)) as server:
+            wait_until(lambda: [one["gpus"] for one in server.overview()["recordings"]] == [2], "a recording of two GPUs")
+            yield server, memory
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(int((tmp_path / "job").read_text()), signal.SIGKILL)
+
+
+def test_this_machine_is_watched_and_the_job_that_comes_onto_its_gpus(tmp_path):
+    with watching(tmp_path) as (server, memory):
+        first, = held(server.get("/api/overview").body)["recordings"]
+        assert (first["label"], first["state"]) == ("this machine", "recording")
+        (tmp_path / "go").touch()
+        job = int((tmp_path / "job").read_text())
+        wait_until(lambda: str(job) in server.overview()["recordings"][0]["label"], "the job")
+        now, = server.overview()["recordings"]
+        assert now["key"] == first["key"], "a page that shows it goes on"
+        wait_until(lambda: [(p["pid"], p["in_job"]) for p in server.view(now["key"])["processes"]] == [(job, True)], "its process")
+        view = server.view(now["key"])
+        assert view["goes_on"] and view["recording"]["origin"] == "record"
+        assert b"headroom_gpu_seconds_total" in server.get("/metrics").body, "nobody records anything else"
+        run = subprocess.Popen([HEADROOM, "run", "-q", "--no-gpu", "--", "sh", "-c", "while [ ! -e end ]; do sleep 0.1; done"], env=environment(tmp_path),
+                               cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: len(server.overview()["recordings"]) == 2, "the recording of another")
+        assert [one["key"] for one in server.overview()["recordings"]].index(first["key"]) == 0
+        (tmp_path / "end").touch()
+        assert run.wait(PATIENCE) == 0
+    assert not list(memory.iterdir()), "what lay in memory went with the server"
+    assert len(list((tmp_path / "state").glob("headroom/*.hrec"))) == 1, "of this machine nothing is kept"
+
+
+def test_what_was_watched_is_kept_where_that_is_asked_for(tmp_path):
+    with watching(tmp_path, "--keep") as (server, memory):
+        assert not list(memory.iterdir())
+        (tmp_path / "go").touch()
+        wait_until(lambda: len(server.overview()["recordings"]) == 2, "the machine's and the job's")
+        keys = [one["key"] for one in server.overview()["recordings"]]
+        assert len(set(keys)) == 2
+    assert [one["state"] for one in json.loads(headroom(tmp_path, "recordings", "--json").stdout)["recordings"]] == ["closed", "closed"]
+
+
+def test_a_machine_without_a_driver_is_watched_for_its_processes(tmp_path):
+    with Server(tmp_path, INPUT_BOUND, "--watch", "--keep", HEADROOM_NVML=str(tmp_path / "no-driver.so")) as server:
+        wait_until(lambda: server.overview()["recordings"][0]["label"] == "this machine", "the processes of a machine without a driver")
+        box = server.overview()["recordings"][0]
+        assert box["gpus"] == 0
+        wait_until(lambda: server.view(box["key"])["processes"], "its processes")
+    refused = headroom(tmp_path, "serve", "--keep", check=False)
+    assert refused.returncode == 2 and "--watch" in refused.stderr
+
+
+def test_stacks_of_a_window(tmp_path):
+    recording = ROOT / "bench" / "diagnosis" / "kept" / "gil_contention-at-torch-1.jsonl.gz"
+    with Server(tmp_path, recording, INPUT_BOUND) as server:
+        with_stacks, without = [one["key"] for one in server.overview()["recordings"]]
+        whole = held(server.get(f"/api/recordings/{with_stacks}/stacks").body)
+        assert whole == json.loads(headroom(tmp_path, "stacks", "--json", recording).stdout)
+        part = held(server.get(f"/api/recordings/{with_stacks}/stacks?begin=0&end=4000000000").body)
+        assert part == json.loads(headroom(tmp_path, "stacks", "--json", recording, "--to", "4s").stdout) != whole
+        idle = [sum(one["idle_seconds"] + one["busy_seconds"] for one in of["stacks"]) for of in (part, whole)]
+        assert 0 < idle[0] <= 4 * 1.001 and idle[0] < idle[1]
+        none = held(server.get(f"/api/recordings/{without}/stacks").body)
+        assert none == {"schema": "headroom.stacks/1", "why_none": "they were not recorded", "stacks": []}
+        assert server.get(f"/api/recordings/{with_stacks}/stacks?begin=5&end=5").status == 400
+    refused = headroom(tmp_path, "stacks", recording, "--from", "20m", check=False)
+    assert refused.returncode == 2 and "leave no time" in refused.stderr

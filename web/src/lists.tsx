@@ -241,7 +241,8 @@ export function Home({ overview }: { overview: Overview }) {
             "Choose a recording, a batch or a study of the list; a new one appears there by itself."
           ) : (
             <>
-              There is no recording yet. <code>headroom run python3 train.py</code> makes one.
+              There is no recording yet. <code>headroom run python3 train.py</code> makes one;{" "}
+              <code>headroom serve --watch</code> shows this machine without one.
             </>
           )}
         </p>

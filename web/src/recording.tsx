@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type Plan, type Recording, recordingPath, Refused, type Run, type View } from "./api";
 import { ChartsContext } from "./cursor";
 import { Findings, Options } from "./findings";
+import { Flames } from "./flame";
 import { gpusWords, Ledger } from "./ledger";
 import { Age, Now, Problem, Section } from "./parts";
 import { openInPerfetto } from "./perfetto";
@@ -78,11 +79,13 @@ function CompareWith({ id, others }: { id: string; others: Recording[] }) {
   );
 }
 
-/** Of the whole recording; again when it has ended. */
-function usePlan(key: string, goesOn: boolean | undefined): { plan: Plan | null; error: Refused | null } {
+/** Of the whole recording; again when it has ended, or is another one: this machine's, as it has gone on. */
+function usePlan(key: string, view: View | null): { plan: Plan | null; error: Refused | null } {
   const [state, setState] = useState<{ plan: Plan | null; error: Refused | null }>({ plan: null, error: null });
+  const id = view?.recording.id,
+    goesOn = view?.goes_on;
   useEffect(() => {
-    if (goesOn === undefined) return;
+    if (id === undefined) return;
     const asking = new AbortController();
     get<Plan>(recordingPath(key, "plan"), asking.signal).then(
       (plan) => setState({ plan, error: null }),
@@ -91,7 +94,7 @@ function usePlan(key: string, goesOn: boolean | undefined): { plan: Plan | null;
       },
     );
     return () => asking.abort();
-  }, [key, goesOn]);
+  }, [key, id, goesOn]);
   return state;
 }
 
@@ -121,7 +124,7 @@ export function RecordingPage({
   const watched = useView(id, first),
     { view, error, charts } = watched,
     { time } = charts;
-  const { plan, error: planError } = usePlan(id, view?.goes_on);
+  const { plan, error: planError } = usePlan(id, view);
   const begun = useRef(first);
   useEffect(() => {
     // a link to another window of this recording
@@ -188,6 +191,7 @@ export function RecordingPage({
       )}
       <Section id="findings" title={wholeWindow ? "What cost time" : "What cost time in the window"}>
         <Findings findings={view.findings} />
+        <Flames id={id} window={wholeWindow ? null : time.window} />
       </Section>
       <Section id="options" title="What to change">
         {planError && <Problem error={planError} />}

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Finding } from "../src/api";
 import { numbersOf } from "../src/findings";
+import { drawnOf, flameAt, flamesOf, innermost, shortFrame, timeOf, wayTo } from "../src/flames";
 import { place, type Box } from "../src/gantt";
 import { link, parse } from "../src/route";
 import { heights } from "../src/strip";
@@ -87,4 +88,43 @@ test("what failed lies over what went well, and is never too small to see", () =
 test("a part of a finding has its number and a letter", () => {
   const findings = [null, 1, 1, null].map((part_of) => ({ part_of }) as Finding);
   assert.deepEqual(numbersOf(findings), ["1", "1a", "1b", "2"]);
+});
+
+test("stacks become frames as wide as their time", () => {
+  const stack = (frames: string[], idle_seconds: number, busy_seconds = 0) => ({ frames, idle_seconds, busy_seconds });
+  const stacks = [
+    stack(["main (/a/t.py:1)", "load (/a/t.py:9)"], 3, 1),
+    stack(["main (/a/t.py:1)", "_find_and_load (<frozen importlib._bootstrap>:1167)", "save (/a/t.py:20)"], 1),
+    stack(["main (/a/t.py:1)", "step (/a/t.py:30)"], 0, 6),
+  ];
+  const idle = flamesOf(stacks, false);
+  assert.equal(timeOf(idle), 4);
+  assert.deepEqual(
+    drawnOf(idle, 0.01).map((one) => [one.flame.name, one.row, one.left, one.width]),
+    [
+      ["main (/a/t.py:1)", 0, 0, 1],
+      ["load (/a/t.py:9)", 1, 0, 0.75],
+      ["save (/a/t.py:20)", 1, 0.75, 0.25],
+    ],
+    "Python's import machinery and what was busy all the time are not there",
+  );
+  assert.deepEqual(drawnOf(idle, 0.5).length, 2, "what is narrow is left out");
+  const busy = flamesOf(stacks, true),
+    load = flameAt(busy, ["main (/a/t.py:1)", "load (/a/t.py:9)"]);
+  assert.equal(timeOf(busy), 11);
+  assert.ok(load);
+  assert.deepEqual(wayTo(load), ["main (/a/t.py:1)", "load (/a/t.py:9)"]);
+  assert.deepEqual(
+    drawnOf(load, 0.01).map((one) => one.width),
+    [1, 1],
+    "a frame alone is as wide as what called it",
+  );
+  assert.equal(flameAt(busy, ["main (/a/t.py:1)", "gone"]), null);
+  assert.deepEqual(innermost(busy, 2), [
+    { name: "step (/a/t.py:30)", seconds: 6 },
+    { name: "load (/a/t.py:9)", seconds: 4 },
+  ]);
+  assert.equal(shortFrame("Net.forward (/home/u/train.py:31)"), "Net.forward (train.py:31)");
+  assert.equal(shortFrame("other code"), "other code");
+  assert.equal(shortFrame("f (<stdin>:3)"), "f (<stdin>:3)");
 });
