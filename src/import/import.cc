@@ -19,6 +19,7 @@
 #include "import/column_rows.h"
 #include "import/line_prefixes.h"
 #include "import/log_reader.h"
+#include "import/log_records.h"
 #include "import/step_times.h"
 #include "import/table.h"
 #include "import/trace.h"
@@ -141,6 +142,16 @@ std::optional<std::string> on_terminal(std::string_view text) {
   return without_escapes(text);
 }
 
+// The lines of a text that is kept in another form; nothing where they stand as they are. Of records whose lines are no
+// log, it is the records that are told of.
+std::optional<std::string> plain_lines(std::string_view text) {
+  if (auto shown = on_terminal(text)) return shown;
+  const std::string_view head = text.substr(0, kHead);
+  const auto begin = lines_of_records(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size()));
+  if (!begin || sniff_log(*begin) == LogFormat::kUnknown) return std::nullopt;
+  return head.size() < text.size() ? lines_of_records(text) : begin;
+}
+
 }  // namespace
 
 std::string_view log_format_name(LogFormat format) {
@@ -172,7 +183,7 @@ LogFormat sniff_log(std::string_view text) {
   }
   text = without_mark(text);
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
-  if (const auto plain = on_terminal(text)) return sniff_log(*plain);
+  if (const auto plain = plain_lines(text)) return sniff_log(*plain);
   if (is_our_own(text)) return LogFormat::kJsonl;
   if (is_kineto(text)) return LogFormat::kKineto;
   if (is_step_times(text)) return LogFormat::kStepTimes;
@@ -293,7 +304,7 @@ Result<Nanos> start_date_of(std::string_view text) {
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   text = without_mark(text);
-  if (const auto plain = on_terminal(text)) return import_log(name, *plain, options);
+  if (const auto plain = plain_lines(text)) return import_log(name, *plain, options);
   if (const auto plain = timed_by_lines(text)) return import_log(name, *plain, options);
   HR_TRYV(check_interval(options));
   const LogFormat format = format_of(name, text, options);
@@ -362,7 +373,7 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
   const LogFormat format = format_of(path, head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
   const bool csv = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv;
-  const bool as_it_stands = !has_prefixes(head) && !on_terminal(head) && !timed_by_lines(head);
+  const bool as_it_stands = !has_prefixes(head) && !plain_lines(head) && !timed_by_lines(head);
   if (csv && !is_utf16(head) && !is_unreadable(head) && as_it_stands) {
     HR_TRYV(check_interval(options));
     bytes.be_bounded();
