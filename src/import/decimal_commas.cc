@@ -2,6 +2,8 @@
 #include "import/decimal_commas.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/strings.h"
 #include "import/column_rows.h"
@@ -33,6 +35,24 @@ bool is_grouped(std::string_view number) {
     if ((whole[i] == '.') != ((i - first) % 4 == 0)) return false;
   return true;
 }
+
+// "1,234" within quotes may be a thousand or one and some; "0,351", "73,8" and "7312,512" are decimal.
+bool is_surely_decimal(std::string_view number) {
+  const auto comma = number.find(',');
+  if (!between_digits(number, comma) || number.find_first_of(",.", comma + 1) != std::string_view::npos) return false;
+  return number.size() - comma - 1 != 3 || comma > 3 || number[0] == '0';
+}
+
+bool is_of_digits(std::string_view cell) { return !cell.empty() && std::all_of(cell.begin(), cell.end(), is_digit); }
+
+// A column without a number, or with one that has no decimals.
+bool has_no_decimals(std::string_view name) {
+  const auto rule = csv_column(name);
+  if (!rule) return false;
+  return rule->role != ColumnRole::kMetric && rule->role != ColumnRole::kFree &&
+         !(rule->role == ColumnRole::kFact && rule->fact == DeviceFact::kMemoryTotal);
+}
+
 std::string_view number_in(std::string_view cell) {
   return cell.substr(0, std::min(cell.find_first_not_of("0123456789.,"), cell.size()));
 }
@@ -50,6 +70,10 @@ DecimalCommas::DecimalCommas(std::string_view head) {
   if (!at_header()) return;
   const std::string_view header = lines.line();
   everywhere_ = separator_of(header) != ',';
+  if (!everywhere_) {
+    look_for_quoted(lines.at_hand());
+    look_for_pairs(told_by_rows(csv_cells(header), lines.at_hand(), ','), lines.at_hand());
+  }
   if (everywhere_) look_for_groups(lines, separator_of(header));
   std::size_t cells = 1;
   for (std::size_t i = 0; i < header.size(); ++i) {
@@ -60,7 +84,91 @@ DecimalCommas::DecimalCommas(std::string_view head) {
   if (!everywhere_) cells_ = cells;
 }
 
+void DecimalCommas::look_for_quoted(std::string_view rows) {
+  constexpr std::uint32_t kLooked = 200;  // lines
+  LineCursor lines(rows);
+  std::vector<std::string_view> cells;
+  while (lines.next() && lines.number() < kLooked) {
+    if (lines.line().find('"') == std::string_view::npos) continue;
+    split_cells(lines.line(), ',', cells);
+    for (const std::string_view cell : cells) {
+      const std::string_view number = number_in(cell);
+      if (number.find(',') == std::string_view::npos || cell.find(':') != std::string_view::npos) continue;
+      quoted_ = quoted_ || is_surely_decimal(number);
+      if (std::count(number.begin(), number.end(), ',') > 1 || number.find('.') != std::string_view::npos) {
+        quoted_ = false;
+        return;
+      }
+    }
+  }
+}
+
+// Rows that have one cell more for each number, which are its decimals: as many digits in each row, one, or with zeros
+// in front, as no whole number has; and they vary. Cells of a second GPU would not be so.
+void DecimalCommas::look_for_pairs(const std::vector<std::string_view>& names, std::string_view rows) {
+  constexpr std::uint32_t kLooked = 200;
+  constexpr std::size_t kFewestRows = 20, kFewestDecimals = 5;
+  struct Decimals {
+    std::size_t width = 0;
+    bool zero = false;  // in front
+    std::set<std::string, std::less<>> seen;
+  };
+  for (const std::string_view name : names) pairs_.push_back(!has_no_decimals(name));
+  std::vector<Decimals> decimals(static_cast<std::size_t>(std::count(pairs_.begin(), pairs_.end(), true)));
+  LineCursor lines(rows);
+  std::size_t seen = 0;
+  bool fits = !decimals.empty();
+  while (fits && lines.next() && lines.complete() && lines.number() < kLooked) {
+    if (trim(lines.line()).empty()) continue;
+    const std::string line(lines.line());
+    fits = pointed_pairs(line).data() != line.data();
+    for (std::size_t i = 0; fits && i < decimals.size(); ++i) {
+      const std::string_view behind = number_in(std::string_view(line).substr(places_[i] + 1));
+      const std::string_view digits = behind.substr(0, behind.find(','));
+      Decimals& one = decimals[i];
+      fits = one.seen.empty() || one.width == digits.size();
+      one.width = digits.size(), one.zero = one.zero || (digits.size() > 1 && digits[0] == '0');
+      one.seen.emplace(digits);
+    }
+    ++seen;
+  }
+  const auto all = [&](const auto& is) { return std::all_of(decimals.begin(), decimals.end(), is); };
+  const bool sure = fits && seen >= kFewestRows && all([](const Decimals& d) { return d.width == 1 || d.zero; }) &&
+                    !all([](const Decimals& d) { return d.seen.size() < kFewestDecimals; });
+  if (!sure) pairs_.clear();
+}
+
+// The row with points in its pairs; the row itself where it has other cells.
+std::string_view DecimalCommas::pointed_pairs(std::string_view line) {
+  if (line.find('"') != std::string_view::npos) return line;
+  places_.clear();
+  std::vector<std::string_view> cells;
+  split_cells(line, ',', cells);
+  std::size_t cell = 0;
+  for (const bool pair : pairs_) {
+    if (pair) {
+      if (cell + 1 >= cells.size() || !is_of_digits(cells[cell])) return line;
+      if (number_in(cells[cell + 1]).empty() || !is_digit(cells[cell + 1][0])) return line;
+      places_.push_back(static_cast<std::size_t>(cells[cell + 1].data() - line.data()) - 1);
+      if (line[places_.back()] != ',') return line;
+      ++cell;
+    }
+    ++cell;
+  }
+  return cell == cells.size() ? with_points(line) : line;
+}
+
 std::string_view DecimalCommas::pointed(std::string_view line) {
+  if (!pairs_.empty()) return pointed_pairs(line);
+  if (quoted_ && line.find('"') != std::string_view::npos) {
+    places_.clear();
+    bool inside = false;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '"') inside = !inside;
+      if (inside && line[i] == ',' && between_digits(line, i)) places_.push_back(i);
+    }
+    return with_points(line);
+  }
   if (!everywhere_) return line;
   if (grouped_cells_ != 0) line = without_group_points(line);
   places_.clear();

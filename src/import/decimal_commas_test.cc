@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a comma within a number is, where cells stand between commas, and what numbers without a word tell by their
+// size.
+#include <functional>
+
+#include "import/log_test_support.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string table_of_rows(std::string_view header, int count, const std::function<std::string(int)>& cells) {
+  std::string text(header);
+  for (int i = 0; i < count; ++i) text += fmt::format("\n2025-11-05 21:{:02}:{:02},{}", 13 + i / 60, i % 60, cells(i));
+  return text + "\n";
+}
+
+TEST(DecimalCommas, WithinQuotesAreDecimalWhereOneCanBeNothingElse) {
+  const Recording r = read_log(table_of_rows("time,gpu_util,mem_used_mb", 4,
+                                             [](int i) { return fmt::format("\"{},5\",\"7312,250\"", 90 + i); }));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.905, 0.915, 0.925, 0.935));
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 7312.25 * 1048576);
+  const Recording fractions =
+      read_log(table_of_rows("time,gpu_util", 4, [](int i) { return fmt::format("\"0,35{}\"", i + 1); }));
+  EXPECT_THAT(values(fractions, Metric::kGpuUtil), ElementsAre(0.351, 0.352, 0.353, 0.354));
+  const auto thousands = [](int i) { return fmt::format("{},\"7,312\"", 90 + i); };
+  EXPECT_NE(values(read_log(table_of_rows("time,gpu_util,mem_used_mb", 4, thousands)), Metric::kMemoryUsed)[0],
+            7.312 * 1048576)
+      << "nothing says that it is no thousand";
+}
+
+TEST(DecimalCommas, BetweenCommasAreDecimalWhereTheirDigitsCanBeNoNumbers) {
+  const Recording r = read_log(table_of_rows("time,gpu_util,mem_used_mb", 30,
+                                             [](int i) { return fmt::format("{},{},7312,{:02}", 60 + i, i % 10, i); }));
+  EXPECT_NEAR(values(r, Metric::kGpuUtil)[13], 0.733, 1e-9);
+  EXPECT_NEAR(values(r, Metric::kMemoryUsed)[13], 7312.13 * 1048576, 10000);
+  EXPECT_EQ(lost(r, "long_row"), 0);
+}
+
+TEST(DecimalCommas, CellsOfASecondGpuAreNoDecimals) {
+  const auto two = [](int i) { return fmt::format("{},8000,{},8100", 60 + i, 40 + i % 7); };
+  EXPECT_THAT(import_error(table_of_rows("time,gpu_util,mem_used_mb", 30, two)).what, HasSubstr("5 cells where"));
+  const auto idle = [](int i) { return fmt::format("{},0", 60 + i); };
+  EXPECT_THAT(import_error(table_of_rows("time,gpu_util", 30, idle)).what, HasSubstr("3 cells where"));
+}
+
+TEST(DecimalCommas, WhereNothingSaysWhichTheHintNamesWhatDoes) {
+  const auto one_of_three = [](int i) { return fmt::format("{},7312,71,{}", 60 + i, i % 10); };
+  const std::string text = table_of_rows("time,gpu_util,mem_used_mb,power_w", 30, one_of_three);
+  EXPECT_THAT(import_error(text).hint, HasSubstr("--columns with a name for each cell, and - for those behind"));
+  ImportOptions options;
+  options.columns = "timestamp,utilization.gpu,memory.used,power.draw,-";
+  const std::string rows_alone = text.substr(text.find('\n') + 1);
+  EXPECT_EQ(values(read_log(rows_alone, options), Metric::kPower)[0], 71);
+}
+
+TEST(SizesOfNumbers, JtopsTableTellsItsGpuByAColumnOfThatName) {
+  std::string text = "time,CPU1,RAM,GPU,Temp GPU,Power GPU\n", index = "time,gpu,temp_gpu,mem_used_mb\n";
+  for (int i = 0; i < 40; ++i) {
+    text += fmt::format("2025-11-05 21:13:{:02}.5,41,0.622,{},57.2,{}\n", i, 60 + i * 7 % 31, 6100 + 10 * i);
+    index += fmt::format("2025-11-05 21:{:02}:{:02},{},60,8000\n", 13 + i / 8, i % 8, i % 8);
+  }
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 1u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil)[1], 0.67);
+  EXPECT_NEAR(values(r, Metric::kPower)[0], 6.1, 1e-6) << "milliwatts";
+  EXPECT_EQ(read_log(index).tracks.size(), 8u) << "a number in turn is a GPU's";
+}
+
+TEST(SizesOfNumbers, PcpsMetricsArePercentBytesAndMilliwatts) {
+  const Recording r = read_log(table_of_rows(
+      "Time,\"nvidia.gpuactive-gpu0\",\"nvidia.gpuactive-gpu1\",\"nvidia.memused-gpu0\",\"nvidia.power-gpu0\"", 4,
+      [](int i) { return fmt::format("9{}.000,40.000,17179869184,250000", i); }));
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 0), ElementsAre(0.90, 0.91, 0.92, 0.93));
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 17179869184.0);
+  EXPECT_EQ(values(r, Metric::kPower)[0], 250);
+}
+
+TEST(SizesOfNumbers, TimesWithoutSecondsAreOfSamplesOrOfGpus) {
+  const auto log = [](int odd) {
+    std::string text = "timestamp,gpu_util\n";
+    for (int minute = 0; minute < 20; ++minute)
+      for (int row = 0; row < (minute == 7 ? odd : 6); ++row)
+        text += fmt::format("9/15/2025 14:{:02},{}\n", minute, 40 + (minute * 7 + row) % 50);
+    return text;
+  };
+  const Recording samples = read_log(log(5));
+  ASSERT_EQ(samples.tracks.size(), 1u);
+  EXPECT_EQ(samples.tracks[0].at.size(), 119u);
+  EXPECT_EQ(times(samples)[1], 10);
+  EXPECT_THAT(detail(samples, "shared_second"), HasSubstr("rows of one minute are spread over it"));
+  const Error unclear = import_error(log(6));
+  EXPECT_THAT(unclear.what, HasSubstr("whole minutes"));
+  EXPECT_THAT(unclear.hint, HasSubstr("--columns timestamp=- --log-interval 10s"));
+  ImportOptions options;
+  options.columns = "timestamp=-";
+  options.interval = 10 * kSecond;
+  EXPECT_EQ(read_log(log(6), options).tracks[0].at.size(), 120u) << "what the hint says works";
+}
+
+}  // namespace
+}  // namespace headroom
