@@ -346,13 +346,13 @@ std::vector<std::string> rounds_of(const Analysis& a) {
                   first->rounds, first->low)};
 }
 
-// Once for all GPUs of which the same is to be said.
-std::vector<std::string> memories(const Analysis& a) {
+// Once for all GPUs of which the same is to be said. `batch`: whether the room that it leaves may be one's.
+std::vector<std::string> memories(const Analysis& a, bool batch) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> said;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     std::string words = most_memory(a, device);
     if (words.empty() || a.gpus[device].idle_peer) continue;
-    if (mostly_free(a, device)) words += larger_batch(a, device);
+    if (batch && mostly_free(a, device)) words += larger_batch(a, device);
     const auto same = std::find_if(said.begin(), said.end(), [&](const auto& one) { return one.first == words; });
     if (same == said.end())
       said.push_back({std::move(words), {device}});
@@ -504,7 +504,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   append(finding.evidence, rounds);
   finding.evidence.push_back(std::move(resident));
   if (rounds.size() != 1 || a.devices.size() == 1) append(finding.evidence, common);
-  if (between_steps) append(finding.evidence, memories(a));
+  if (between_steps) append(finding.evidence, memories(a, !may_serve(a)));
   if (!a.material(error)) say_error(static_cast<double>(error) / observed, finding.evidence);
   say_what_came_before(a, finding);
   if (still_computing(a))
