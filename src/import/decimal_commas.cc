@@ -103,39 +103,96 @@ void DecimalCommas::look_for_quoted(std::string_view rows) {
   }
 }
 
-// Rows that have one cell more for each number, which are its decimals: as many digits in each row, one, or with zeros
-// in front, as no whole number has; and they vary. Cells of a second GPU would not be so.
-void DecimalCommas::look_for_pairs(const std::vector<std::string_view>& names, std::string_view rows) {
-  constexpr std::uint32_t kLooked = 200;
-  constexpr std::size_t kFewestRows = 20, kFewestDecimals = 5;
-  struct Decimals {
-    std::size_t width = 0;
-    bool zero = false;  // in front
-    std::set<std::string, std::less<>> seen;
-  };
-  for (const std::string_view name : names) pairs_.push_back(!has_no_decimals(name));
-  std::vector<Decimals> decimals(static_cast<std::size_t>(std::count(pairs_.begin(), pairs_.end(), true)));
-  LineCursor lines(rows);
-  std::size_t seen = 0;
-  bool fits = !decimals.empty();
-  while (fits && lines.next() && lines.complete() && lines.number() < kLooked) {
-    if (trim(lines.line()).empty()) continue;
-    const std::string line(lines.line());
-    fits = pointed_pairs(line).data() != line.data();
-    for (std::size_t i = 0; fits && i < decimals.size(); ++i) {
-      const std::string_view behind = number_in(std::string_view(line).substr(places_[i] + 1));
-      const std::string_view digits = behind.substr(0, behind.find(','));
-      Decimals& one = decimals[i];
-      fits = one.seen.empty() || one.width == digits.size();
-      one.width = digits.size(), one.zero = one.zero || (digits.size() > 1 && digits[0] == '0');
-      one.seen.emplace(digits);
-    }
-    ++seen;
+namespace {
+
+// Digits of one column behind its comma, over many rows.
+struct Decimals {
+  std::size_t width = 0, steps = 0;  // digits; how often one more than in the row before, as of numbers of GPUs
+  bool zero = false;                 // a first digit that is 0, as whole numbers have none
+  std::set<std::string, std::less<>> seen;
+  int last = -1;
+
+  // False where these are not as many digits as before.
+  bool add(std::string_view digits) {
+    if (!seen.empty() && width != digits.size()) return false;
+    width = digits.size();
+    zero = zero || (width > 1 && digits[0] == '0');
+    const int number = parse_number<int>(digits).value_or(-1);
+    if (number == last + 1) ++steps;
+    last = number;
+    seen.emplace(digits);
+    return true;
   }
-  const auto all = [&](const auto& is) { return std::all_of(decimals.begin(), decimals.end(), is); };
-  const bool sure = fits && seen >= kFewestRows && all([](const Decimals& d) { return d.width == 1 || d.zero; }) &&
-                    !all([](const Decimals& d) { return d.seen.size() < kFewestDecimals; });
-  if (!sure) pairs_.clear();
+  [[nodiscard]] bool may_be() const { return width == 1 || zero; }
+  [[nodiscard]] bool are_for_sure(std::size_t rows) const {
+    constexpr std::size_t kOfOne = 8, kOfMore = 5;  // different ones; a box has GPUs 0 to 7
+    return may_be() && 2 * steps < rows && seen.size() >= (width == 1 ? kOfOne : kOfMore);
+  }
+};
+
+using CellsOfRows = std::vector<std::vector<std::string>>;
+
+// Whether rows are such that these columns are two cells each.
+bool are_pairs(const std::vector<bool>& pairs, const CellsOfRows& rows) {
+  std::vector<Decimals> decimals(pairs.size());
+  for (const auto& row : rows) {
+    std::size_t cell = 0;
+    for (std::size_t column = 0; column < pairs.size(); ++column, ++cell) {
+      const std::string& whole = row[cell];
+      const bool led = whole.size() > 1 && whole[0] == '0' && is_of_digits(whole);
+      if (led) return false;
+      if (!pairs[column]) continue;
+      if (!is_of_digits(whole) || !is_of_digits(number_in(row[++cell]))) return false;
+      if (!decimals[column].add(number_in(row[cell]))) return false;
+    }
+  }
+  bool sure = false;
+  for (std::size_t column = 0; column < pairs.size(); ++column) {
+    if (pairs[column] && !decimals[column].may_be()) return false;
+    sure = sure || (pairs[column] && decimals[column].are_for_sure(rows.size()));
+  }
+  return sure;
+}
+
+// Of a log, as far as it is looked at; none where they have not as many cells each.
+CellsOfRows cells_of_rows(std::string_view text) {
+  constexpr std::size_t kLooked = 200;
+  CellsOfRows rows;
+  std::vector<std::string_view> cells;
+  LineCursor lines(text);
+  while (rows.size() < kLooked && lines.next() && lines.complete()) {
+    if (trim(lines.line()).empty()) continue;
+    if (lines.line().find('"') != std::string_view::npos) return {};
+    split_cells(lines.line(), ',', cells);
+    if (!rows.empty() && rows.front().size() != cells.size()) return {};
+    rows.emplace_back(cells.begin(), cells.end());
+  }
+  return rows;
+}
+
+}  // namespace
+
+// Rows that have some cells more than the header, which are decimals: of as many digits in each row, one, or with zeros
+// in front, as no whole number has; and only one choice of columns makes them so. Cells of a second GPU would not be
+// so.
+void DecimalCommas::look_for_pairs(const std::vector<std::string_view>& names, std::string_view text) {
+  constexpr std::size_t kFewestRows = 20, kMostColumns = 12;
+  const CellsOfRows rows = cells_of_rows(text);
+  if (rows.size() < kFewestRows || rows.front().size() <= names.size()) return;
+  const std::size_t more = rows.front().size() - names.size();
+  std::vector<std::size_t> numbers;  // columns that may have decimals
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!has_no_decimals(names[i])) numbers.push_back(i);
+  if (more > numbers.size() || numbers.size() > kMostColumns) return;
+  std::vector<bool> chosen(numbers.size());
+  std::fill(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(more), true);
+  std::size_t fitting = 0;
+  do {
+    std::vector<bool> pairs(names.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) pairs[numbers[i]] = chosen[i];
+    if (are_pairs(pairs, rows) && ++fitting == 1) pairs_ = std::move(pairs);
+  } while (std::prev_permutation(chosen.begin(), chosen.end()));
+  if (fitting != 1) pairs_.clear();
 }
 
 // The row with points in its pairs; the row itself where it has other cells.

@@ -32,22 +32,35 @@ TEST(DecimalCommas, WithinQuotesAreDecimalWhereOneCanBeNothingElse) {
 }
 
 TEST(DecimalCommas, BetweenCommasAreDecimalWhereTheirDigitsCanBeNoNumbers) {
-  const Recording r = read_log(table_of_rows("time,gpu_util,mem_used_mb", 30,
-                                             [](int i) { return fmt::format("{},{},7312,{:02}", 60 + i, i % 10, i); }));
-  EXPECT_NEAR(values(r, Metric::kGpuUtil)[13], 0.733, 1e-9);
+  const Recording r = read_log(table_of_rows(
+      "time,gpu_util,mem_used_mb", 30, [](int i) { return fmt::format("{},{},7312,{:02}", 60 + i, i * 7 % 10, i); }));
+  EXPECT_NEAR(values(r, Metric::kGpuUtil)[13], 0.731, 1e-9);
   EXPECT_NEAR(values(r, Metric::kMemoryUsed)[13], 7312.13 * 1048576, 10000);
   EXPECT_EQ(lost(r, "long_row"), 0);
+}
+
+TEST(DecimalCommas, BetweenCommasMayBeThoseOfSomeColumns) {
+  std::string text = "Zeit,GPU,Auslastung [%],Leistung [W],Temperatur [°C]\n";
+  for (int i = 0; i < 30; ++i)
+    text += fmt::format("05.03.2025 09:17:{:02},0,{},{},{},{:02},{}\n", i, 70 + i % 20, i * 7 % 10, 200 + i,
+                        i * 37 % 100, 64 + i % 2);
+  const Recording r = read_log(text);
+  EXPECT_NEAR(values(r, Metric::kGpuUtil)[3], 0.731, 1e-9);
+  EXPECT_NEAR(values(r, Metric::kPower)[3], 203.11, 0.01);
+  EXPECT_EQ(values(r, Metric::kTemperature)[3], 65);
 }
 
 TEST(DecimalCommas, CellsOfASecondGpuAreNoDecimals) {
   const auto two = [](int i) { return fmt::format("{},8000,{},8100", 60 + i, 40 + i % 7); };
   EXPECT_THAT(import_error(table_of_rows("time,gpu_util,mem_used_mb", 30, two)).what, HasSubstr("5 cells where"));
+  const auto index = [](int i) { return fmt::format("{},8000,{}", 60 + i, i % 8); };
+  EXPECT_THAT(import_error(table_of_rows("time,gpu_util,mem_used_mb", 30, index)).what, HasSubstr("4 cells where"));
   const auto idle = [](int i) { return fmt::format("{},0", 60 + i); };
   EXPECT_THAT(import_error(table_of_rows("time,gpu_util", 30, idle)).what, HasSubstr("3 cells where"));
 }
 
 TEST(DecimalCommas, WhereNothingSaysWhichTheHintNamesWhatDoes) {
-  const auto one_of_three = [](int i) { return fmt::format("{},7312,71,{}", 60 + i, i % 10); };
+  const auto one_of_three = [](int i) { return fmt::format("{},7312,71,{}", 60 + i, 10 + i * 7 % 90); };
   const std::string text = table_of_rows("time,gpu_util,mem_used_mb,power_w", 30, one_of_three);
   EXPECT_THAT(import_error(text).hint, HasSubstr("--columns with a name for each cell, and - for those behind"));
   ImportOptions options;
