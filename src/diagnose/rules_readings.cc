@@ -422,10 +422,31 @@ bool may_serve(const Analysis& a) {
   return true;
 }
 
+// "kernels ran in 83 bursts, with 3.0 s to 4:10 between them (nine of ten)": requests come so, and epochs do not; "" of
+// few.
+std::string bursts_of(const Analysis& a, std::size_t device) {
+  constexpr std::size_t kFewest = 10, kOfTwenty = 20;
+  const Nanos apart = 2 * a.meta.interval;  // a reading without a kernel lies between
+  std::vector<Nanos> pauses;
+  std::optional<Nanos> end;
+  for (const Slice& slice : a.devices[device].slices) {
+    if (!is_busy(slice.account)) continue;
+    if (end && slice.begin - *end >= apart) pauses.push_back(slice.begin - *end);
+    end = slice.end;
+  }
+  if (pauses.size() < kFewest) return "";
+  std::sort(pauses.begin(), pauses.end());
+  const std::size_t left_out = pauses.size() / kOfTwenty;
+  return fmt::format("kernels ran in {} bursts, with {} to {} between them (nine of ten)", pauses.size() + 1,
+                     human_duration(pauses[left_out]), human_duration(pauses[pauses.size() - 1 - left_out]));
+}
+
 void say_that_it_may_serve(const Analysis& a, Finding& finding) {
   std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
   finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
   finding.evidence.push_back("memory is held all along, and most readings show hardly a kernel");
+  if (a.devices.size() == 1)
+    if (std::string bursts = bursts_of(a, 0); !bursts.empty()) finding.evidence.push_back(std::move(bursts));
   finding.advice = "if a server or a session waits there for requests, let others share " +
                    std::string(a.devices.size() == 1 ? "the GPU" : "the GPUs") + ", or give " +
                    (a.devices.size() == 1 ? "it" : "them") + " back; else " + finding.advice;
