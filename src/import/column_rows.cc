@@ -313,10 +313,11 @@ void name_uses(std::vector<std::string_view>& names, std::string_view rows, char
   }
 }
 
-// How busy a GPU is, in percent: many numbers to and fro. Numbers of GPUs are few, or come one after the other.
+// How busy a GPU is, in percent: many numbers to and fro, above those of GPUs, which are few, or come one after the
+// other.
 bool are_shares(const Rows& rows, std::size_t column) {
   constexpr std::size_t kFewestRows = 12, kFewestNumbers = 6;
-  constexpr double kAll = 100;
+  constexpr double kAll = 100, kMostGpus = 16;
   std::set<double> seen;
   std::size_t counted = 0;
   double last = -1;
@@ -327,7 +328,8 @@ bool are_shares(const Rows& rows, std::size_t column) {
     if (*number == last + 1 || *number == 0) ++counted;
     last = *number;
   }
-  return rows.size() >= kFewestRows && seen.size() >= kFewestNumbers && 2 * counted < rows.size();
+  const bool many = rows.size() >= kFewestRows && seen.size() >= kFewestNumbers;
+  return many && *seen.rbegin() > kMostGpus && 2 * counted < rows.size();
 }
 
 // jtop of a Jetson calls its GPU's use "GPU", beside "Temp GPU".
@@ -342,7 +344,7 @@ void name_share(std::vector<std::string_view>& names, const Rows& rows) {
     if (lower(trim(names[i])) == "gpu" && are_shares(rows, i)) names[i] = "gpu_load_%";
 }
 
-// No GPU draws so many watts: without a unit they are milliwatts, as jtop and PCP have them.
+// No GPU draws so many watts, and hardly ever says so: without a unit they are milliwatts, as jtop and PCP have them.
 void name_milliwatts(std::vector<std::string_view>& names, const Rows& rows) {
   static const std::vector<std::string> kPowers = [] {
     std::vector<std::string> powers{"gpu_power_mw"};
@@ -350,14 +352,16 @@ void name_milliwatts(std::vector<std::string_view>& names, const Rows& rows) {
     return powers;
   }();
   constexpr double kMostWatts = 5'000;
+  constexpr std::size_t kSome = 10;  // of so many rows one
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto worded = column_by_words(names[i]);
     if (!worded || worded->name != "power.draw" || !worded->unit.empty()) continue;
-    const bool milliwatts = std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+    const auto above = static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
       return parse_number<double>(row[i]).value_or(0) > kMostWatts;
-    });
+    }));
     const int gpu = worded->gpu.value_or(-1);
-    if (milliwatts && gpu < kMostNumbered) names[i] = kPowers[static_cast<std::size_t>(gpu + 1)];
+    if (kSome * above >= rows.size() && above > 2 && gpu < kMostNumbered)
+      names[i] = kPowers[static_cast<std::size_t>(gpu + 1)];
   }
 }
 

@@ -80,6 +80,13 @@ TEST(SizesOfNumbers, JtopsTableTellsItsGpuByAColumnOfThatName) {
   EXPECT_EQ(values(r, Metric::kGpuUtil)[1], 0.67);
   EXPECT_NEAR(values(r, Metric::kPower)[0], 6.1, 1e-6) << "milliwatts";
   EXPECT_EQ(read_log(index).tracks.size(), 8u) << "a number in turn is a GPU's";
+  std::string spike = "time,gpu_util,gpu_power\n", tasks = "time,gpu,mem_used_mb\n";
+  for (int i = 0; i < 40; ++i) {
+    spike += fmt::format("2025-11-05 21:13:{:02},90,{}\n", i, i == 7 ? 6553 : 210);
+    tasks += fmt::format("2025-11-05 21:13:{:02},{},8000\n", i, i * 5 % 13);
+  }
+  EXPECT_EQ(values(read_log(spike), Metric::kPower)[0], 210) << "one that cannot be true makes no milliwatts";
+  EXPECT_GT(read_log(tasks).tracks.size(), 8u) << "so few may be GPUs out of turn";
 }
 
 TEST(SizesOfNumbers, PcpsMetricsArePercentBytesAndMilliwatts) {
@@ -105,6 +112,10 @@ TEST(SizesOfNumbers, TimesWithoutSecondsAreOfSamplesOrOfGpus) {
   EXPECT_EQ(samples.tracks[0].at.size(), 119u);
   EXPECT_EQ(times(samples)[1], 10);
   EXPECT_THAT(detail(samples, "shared_second"), HasSubstr("rows of one minute are spread over it"));
+  std::string named = log(6);
+  for (auto at = named.find(','); at != named.npos; at = named.find(',', at + 3)) named.insert(at, ",0");
+  named.replace(0, named.find('\n'), "timestamp,index,gpu_util");
+  EXPECT_EQ(read_log(named).tracks[0].at.size(), 120u) << "the rows name their GPU";
   const Error unclear = import_error(log(6));
   EXPECT_THAT(unclear.what, HasSubstr("whole minutes"));
   EXPECT_THAT(unclear.hint, HasSubstr("--columns timestamp=- --log-interval 10s"));

@@ -36,11 +36,47 @@ TEST(KeptLines, RecordsOfDockerHoldTheLinesOfAMonitor) {
   EXPECT_THAT(values(stamped, Metric::kGpuUtil), ElementsAre(0.90, 0.91, 0.92, 0.93));
 }
 
+TEST(KeptLines, RecordsOfJournaldAndContainerdHoldThemToo) {
+  std::string journald, cri, dmon;
+  const auto put = [&](int second, std::string_view line) {
+    journald += fmt::format(R"({{"MESSAGE":"{}","_HOSTNAME":"a","__REALTIME_TIMESTAMP":"176237718{}000000"}})"
+                            "\n",
+                            line, second);
+    cri += fmt::format("2025-11-05T21:13:0{}.{}Z stdout F {}\n", second, second % 2 == 0 ? "5" : "123456789", line);
+  };
+  put(0, "index, utilization.gpu [%]");
+  dmon = "2025-11-05T21:13:00.1Z stdout F #Date       Time        gpu     sm\n";
+  for (int i = 0; i < kKept; ++i) {
+    for (int gpu = 0; gpu < 2; ++gpu) put(i, fmt::format("{}, {} %", gpu, 90 + i - 50 * gpu));
+    dmon += fmt::format("2025-11-05T21:14:0{0}.1Z stdout F  20251105   21:13:0{0}      0     9{0}\n", i);
+  }
+  for (const std::string& text : {journald, cri}) {
+    const Recording r = read_log(text);
+    ASSERT_EQ(r.tracks.size(), 2u) << text.substr(0, 200);
+    EXPECT_EQ(r.tracks[0].at[0] / kSecond, kT0 / kSecond);
+    EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.40, 0.41, 0.42, 0.43));
+  }
+  const Recording r = read_log(dmon);
+  EXPECT_EQ(r.tracks[0].at[0], kT0) << "the rows' own times";
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.90, 0.91, 0.92, 0.93));
+}
+
 TEST(KeptLines, RecordsWithoutALogInThemAreWhatTheyAre) {
   std::string text;
   for (int i = 0; i < kKept; ++i)
     text += fmt::format("{{\"log\":\"step {} loss 0.3\\n\",\"time\":\"2025-11-05T20:13:0{}Z\"}}\n", i, i);
-  EXPECT_THAT(import_error(text).what, HasSubstr("with the keys log, time"));
+  EXPECT_THAT(import_error(text).what,
+              HasSubstr("records of a collector of logs, whose lines are no log that is known"));
+  EXPECT_THAT(import_error(text).what, HasSubstr("step 0 loss 0.3"));
+  std::string bare;
+  for (int i = 0; i < kKept; ++i)
+    bare += fmt::format("{{\"log\":\"9{}, 8000\\n\",\"time\":\"2025-11-05T21:13:0{}Z\"}}\n", i, i);
+  EXPECT_THAT(import_error(bare).hint, HasSubstr("--columns utilization.gpu,memory.used,…"));
+  ImportOptions options;
+  options.columns = "utilization.gpu,memory.used";
+  const Recording named = read_log(bare, options);
+  EXPECT_EQ(named.tracks[0].at[0], kT0);
+  EXPECT_THAT(values(named, Metric::kGpuUtil), ElementsAre(0.90, 0.91, 0.92, 0.93)) << "what the hint says works";
   const std::string own = R"({"time": 1762377180, "message": "ok", "gpu_util": 88})"
                           "\n"
                           R"({"time": 1762377181, "message": "ok", "gpu_util": 89})";

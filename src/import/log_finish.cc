@@ -73,8 +73,9 @@ bool shares_times(const LogData& data, const GpuLog& gpu) {
   return far * 20 > at.size() * 9 || (seconds_apart && near >= kFewest && near * 4 > at.size());
 }
 
-// Rows of one GPU that share whole minutes and are not as many in each, but for the first and the last, or more than a
-// box has GPUs: the seconds of their times were left out, as a spreadsheet does when it saves a log.
+// Rows that share whole minutes, of a GPU that they name; of one that they do not name where they are not as many in
+// each, but for the first and the last, or more than a box has GPUs: the seconds of their times were left out, as a
+// spreadsheet does when it saves a log.
 bool are_samples_of_minutes(const LogData& data, const GpuLog& gpu) {
   constexpr std::size_t kFewest = 4, kMostGpus = 16;  // minutes
   if (!data.whole_minutes || data.of_processes || !std::is_sorted(gpu.at.begin(), gpu.at.end())) return false;
@@ -83,7 +84,7 @@ bool are_samples_of_minutes(const LogData& data, const GpuLog& gpu) {
     i > 0 && gpu.at[i] == gpu.at[i - 1] ? void(++rows.back()) : rows.push_back(1);
   if (rows.size() < kFewest) return false;
   const auto [least, most] = std::minmax_element(rows.begin() + 1, rows.end() - 1);
-  return *least > 1 && (*least != *most || *least > kMostGpus);
+  return *least > 1 && (data.names_gpus || *least != *most || *least > kMostGpus);
 }
 
 void apply_overrides(Device& device, const ImportOptions& options) {

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/iso_time.h"
 #include "base/json.h"
 #include "base/strings.h"
 #include "import/log_reader.h"
@@ -34,8 +35,10 @@ struct Record {
   std::string time, line;
 };
 
-// As many digits of a second in each, so that what stands behind it begins at one place.
+// As many digits of a second in each, so that what stands behind it begins at one place; a calendar's for numbers.
 std::string of_one_width(std::string time) {
+  if (time.find(':') == std::string::npos)
+    if (const auto at = TimeReader({}).read(time)) time = iso_time(*at);
   constexpr std::size_t kSecondsEnd = 19, kDigits = 3;  // "2025-03-14T10:15:01"
   if (time.size() <= kSecondsEnd || time[4] != '-' || time[13] != ':') return time;
   std::size_t end = kSecondsEnd;
@@ -107,6 +110,23 @@ std::vector<Record> records_of_table(std::string_view text) {
   return records;
 }
 
+// "2025-09-02T08:00:00.123456789Z stdout F 0, 97 %", as containerd and CRI-O keep a container's lines.
+std::vector<Record> records_of_cri(std::string_view text) {
+  std::vector<Record> records;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = lines.line();
+    const auto stream = line.find(" std");
+    if (stream == std::string_view::npos) return {};
+    const std::string_view rest = line.substr(stream + 1);
+    const bool written = rest.starts_with("stdout ") || rest.starts_with("stderr ");
+    constexpr std::size_t kTag = 7, kLine = 9;  // "stdout F "
+    if (!written || rest.size() < kLine - 1 || (rest[kTag] != 'F' && rest[kTag] != 'P')) return {};
+    records.push_back({std::string(line.substr(0, stream)), std::string(rest.substr(std::min(kLine, rest.size())))});
+  }
+  return records;
+}
+
 // The newest first, as Grafana shows them.
 bool fall(const std::vector<Record>& records) {
   const auto first = TimeReader({}).read(records.front().time), last = TimeReader({}).read(records.back().time);
@@ -121,6 +141,7 @@ std::optional<std::string> lines_of_records(std::string_view text) {
   // A monitor's own JSON may have a message beside its readings.
   if (json && (begin.find('"') == std::string_view::npos || are_json_rows(text.substr(0, 4096)))) return std::nullopt;
   std::vector<Record> records = json ? records_of_json(trim(text)) : records_of_table(text);
+  if (!json && records.empty()) records = records_of_cri(text);
   if (records.empty() || !TimeReader({}).read(records.front().time)) return std::nullopt;
   if (fall(records)) std::reverse(records.begin(), records.end());
   std::string plain;
