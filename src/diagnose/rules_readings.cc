@@ -426,7 +426,7 @@ bool may_serve(const Analysis& a) {
 // few.
 std::string bursts_of(const Analysis& a, std::size_t device) {
   constexpr std::size_t kFewest = 10, kOfTwenty = 20;
-  const Nanos apart = 2 * a.meta.interval;  // a reading without a kernel lies between
+  const Nanos apart = a.meta.interval;  // a reading without a kernel lies between
   std::vector<Nanos> pauses;
   std::optional<Nanos> end;
   for (const Slice& slice : a.devices[device].slices) {
