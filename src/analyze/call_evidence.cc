@@ -120,6 +120,8 @@ ProfiledCalls::Call ProfiledCalls::call_of(const std::vector<std::string_view>& 
     if (allocates(name)) call.where = name;  // whichever operator asked for it
     if (call.where.empty()) call.where = name;
   }
+  if (call.account == Account::kSync && names.size() > 1 && call.where == names.back())
+    call.where = fmt::format("{} in {}", names.back(), names.front());  // which of the job's operators waits
   call.launches = launches_work(names.back());
   if ((call.launches || is_call(names.back())) && names.size() > 1 && call.where == names.front())
     call.where_long = fmt::format("{} in {}", names.back(), call.where);

@@ -64,7 +64,7 @@ TEST(ProfiledCalls, WaitsLoadersAndWhatWasNotBegunAreToldApart) {
                                    {60, {"cudaLaunchKernel"}},
                                    {70, {}}}};
   EXPECT_EQ(spent(profile), (Spent{{{Account::kUseful, ""}, 30},
-                                   {{Account::kSync, "cudaStreamSynchronize"}, 10},
+                                   {{Account::kSync, "cudaStreamSynchronize in aten::item"}, 10},
                                    {{Account::kInput, "enumerate(DataLoader)#next"}, 30},
                                    {{Account::kUnexplained, ""}, 10},
                                    {{Account::kHostCode, "cudaLaunchKernel"}, 10},

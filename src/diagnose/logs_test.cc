@@ -238,6 +238,8 @@ TEST(Logs, AGpuThatIsSeldomBusyAndHoldsItsMemoryMayBeAServers) {
   EXPECT_EQ(finding->candidates.front(), Cause::kInteractiveHoldingGpu);
   EXPECT_THAT(finding->bound, HasSubstr("if a job computes there, whatever the cause, at most"));
   EXPECT_THAT(finding->bound, Not(HasSubstr("batch")));
+  for (const std::string& line : finding->evidence) EXPECT_THAT(line, Not(HasSubstr("larger batch fits")));
+  EXPECT_THAT(finding->evidence, ::testing::Contains(::testing::ContainsRegex("kernels ran in [0-9]+ bursts, with ")));
   EXPECT_THAT(finding->advice, HasSubstr("let others share the GPU, or give it back"));
   EXPECT_THAT(everything(log(0.4, 19e9)), Not(HasSubstr("if a job computes there"))) << "often enough";
   EXPECT_THAT(everything(log(0.09, 1e9)), Not(HasSubstr("if a job computes there"))) << "its memory came later";

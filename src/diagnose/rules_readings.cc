@@ -346,13 +346,13 @@ std::vector<std::string> rounds_of(const Analysis& a) {
                   first->rounds, first->low)};
 }
 
-// Once for all GPUs of which the same is to be said.
-std::vector<std::string> memories(const Analysis& a) {
+// Once for all GPUs of which the same is to be said. `batch`: whether the room that it leaves may be one's.
+std::vector<std::string> memories(const Analysis& a, bool batch) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> said;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     std::string words = most_memory(a, device);
     if (words.empty() || a.gpus[device].idle_peer) continue;
-    if (mostly_free(a, device)) words += larger_batch(a, device);
+    if (batch && mostly_free(a, device)) words += larger_batch(a, device);
     const auto same = std::find_if(said.begin(), said.end(), [&](const auto& one) { return one.first == words; });
     if (same == said.end())
       said.push_back({std::move(words), {device}});
@@ -422,10 +422,31 @@ bool may_serve(const Analysis& a) {
   return true;
 }
 
+// "kernels ran in 83 bursts, with 3.0 s to 4:10 between them (nine of ten)": requests come so, and epochs do not; "" of
+// few.
+std::string bursts_of(const Analysis& a, std::size_t device) {
+  constexpr std::size_t kFewest = 10, kOfTwenty = 20;
+  const Nanos apart = a.meta.interval;  // a reading without a kernel lies between
+  std::vector<Nanos> pauses;
+  std::optional<Nanos> end;
+  for (const Slice& slice : a.devices[device].slices) {
+    if (!is_busy(slice.account)) continue;
+    if (end && slice.begin - *end >= apart) pauses.push_back(slice.begin - *end);
+    end = slice.end;
+  }
+  if (pauses.size() < kFewest) return "";
+  std::sort(pauses.begin(), pauses.end());
+  const std::size_t left_out = pauses.size() / kOfTwenty;
+  return fmt::format("kernels ran in {} bursts, with {} to {} between them (nine of ten)", pauses.size() + 1,
+                     human_duration(pauses[left_out]), human_duration(pauses[pauses.size() - 1 - left_out]));
+}
+
 void say_that_it_may_serve(const Analysis& a, Finding& finding) {
   std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
   finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
   finding.evidence.push_back("memory is held all along, and most readings show hardly a kernel");
+  if (a.devices.size() == 1)
+    if (std::string bursts = bursts_of(a, 0); !bursts.empty()) finding.evidence.push_back(std::move(bursts));
   finding.advice = "if a server or a session waits there for requests, let others share " +
                    std::string(a.devices.size() == 1 ? "the GPU" : "the GPUs") + ", or give " +
                    (a.devices.size() == 1 ? "it" : "them") + " back; else " + finding.advice;
@@ -504,7 +525,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   append(finding.evidence, rounds);
   finding.evidence.push_back(std::move(resident));
   if (rounds.size() != 1 || a.devices.size() == 1) append(finding.evidence, common);
-  if (between_steps) append(finding.evidence, memories(a));
+  if (between_steps) append(finding.evidence, memories(a, !may_serve(a)));
   if (!a.material(error)) say_error(static_cast<double>(error) / observed, finding.evidence);
   say_what_came_before(a, finding);
   if (still_computing(a))

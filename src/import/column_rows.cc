@@ -313,6 +313,58 @@ void name_uses(std::vector<std::string_view>& names, std::string_view rows, char
   }
 }
 
+// How busy a GPU is, in percent: many numbers to and fro, above those of GPUs, which are few, or come one after the
+// other.
+bool are_shares(const Rows& rows, std::size_t column) {
+  constexpr std::size_t kFewestRows = 12, kFewestNumbers = 6;
+  constexpr double kAll = 100, kMostGpus = 16;
+  std::set<double> seen;
+  std::size_t counted = 0;
+  double last = -1;
+  for (const auto& row : rows) {
+    const auto number = parse_number<double>(row[column]);
+    if (!number || *number < 0 || *number > kAll) return false;
+    seen.insert(*number);
+    if (*number == last + 1 || *number == 0) ++counted;
+    last = *number;
+  }
+  const bool many = rows.size() >= kFewestRows && seen.size() >= kFewestNumbers;
+  return many && *seen.rbegin() > kMostGpus && 2 * counted < rows.size();
+}
+
+// jtop of a Jetson calls its GPU's use "GPU", beside "Temp GPU".
+void name_share(std::vector<std::string_view>& names, const Rows& rows) {
+  const auto is_use = [](std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && rule->role == ColumnRole::kMetric &&
+           (rule->metric == Metric::kGpuUtil || rule->metric == Metric::kGraphicsActive);
+  };
+  if (std::any_of(names.begin(), names.end(), is_use)) return;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (lower(trim(names[i])) == "gpu" && are_shares(rows, i)) names[i] = "gpu_load_%";
+}
+
+// No GPU draws so many watts, and hardly ever says so: without a unit they are milliwatts, as jtop and PCP have them.
+void name_milliwatts(std::vector<std::string_view>& names, const Rows& rows) {
+  static const std::vector<std::string> kPowers = [] {
+    std::vector<std::string> powers{"gpu_power_mw"};
+    for (int i = 0; i < kMostNumbered; ++i) powers.push_back(fmt::format("gpu{}_power_mw", i));
+    return powers;
+  }();
+  constexpr double kMostWatts = 5'000;
+  constexpr std::size_t kSome = 10;  // of so many rows one
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto worded = column_by_words(names[i]);
+    if (!worded || worded->name != "power.draw" || !worded->unit.empty()) continue;
+    const auto above = static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
+      return parse_number<double>(row[i]).value_or(0) > kMostWatts;
+    }));
+    const int gpu = worded->gpu.value_or(-1);
+    if (kSome * above >= rows.size() && above > 2 && gpu < kMostNumbered)
+      names[i] = kPowers[static_cast<std::size_t>(gpu + 1)];
+  }
+}
+
 }  // namespace
 
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
@@ -337,6 +389,8 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
     if (!host && !csv_column(name)) name = use_of_gpu(name);
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return names;
+  name_share(names, seen);
+  name_milliwatts(names, seen);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (are_dates(names, seen, i)) names[i] = "date";
   const auto uses_memory = [](std::string_view name) {
@@ -351,7 +405,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
     return names;
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty() || csv_column(names[i])) continue;
+    if (names[i].empty() || names[i] == "-" || csv_column(names[i])) continue;  // "-": --columns leaves it out
     if (!time && are_times(seen, i))
       names[i] = "timestamp", time = true;
     else if (!gpu && may_name_gpus(names[i]) && (are_gpus(seen, i) || are_gpus_of_hosts(seen, i)))

@@ -291,6 +291,25 @@ std::string of_collector(std::string_view header) {
                      header.substr(before + 1, last - before - 1));
 }
 
+// What exporters of metrics call so that no word of it tells a GPU's.
+constexpr std::array kOfExporters{
+    Pair{"ray_node_gpus_utilization", "gpu_utilization_percent"},
+    Pair{"ray_node_gram_used", "gpu_memory_used_mib"},
+    Pair{"ray_node_gram_available", "gpu_memory_free_mib"},
+    Pair{"nvidia_gpu_duty_cycle", "gpu_utilization_percent"},
+    Pair{"procClk", "sm_clock_mhz"},  // of nvidia-smi stats
+};
+
+// Words that are written as one.
+struct Compound {
+  std::string_view written, first, second;
+};
+constexpr std::array kCompounds{
+    Compound{"gpuactive", "gpu", "util"}, Compound{"memactive", "mem", "util"}, Compound{"memutil", "mem", "util"},
+    Compound{"memused", "mem", "used"},   Compound{"memtotal", "mem", "total"}, Compound{"memfree", "mem", "free"},
+    Compound{"fanspeed", "fan", "speed"}, Compound{"membw", "mem", "bw"},
+};
+
 std::string_view unit_word(std::string_view word) {
   const std::string small = lower(word);
   const auto known =
@@ -324,7 +343,9 @@ Words words_in(std::string_view header, std::string& unit) {
         break;  // "memUsed" are two words, and "MiB" is one
     if (what == 0) continue;
     std::string word = lower(header.substr(begin, i - begin));
-    if (word == "membw") words.emplace_back("mem"), word = "bw";
+    const auto* const joined =
+        std::find_if(kCompounds.begin(), kCompounds.end(), [&](const Compound& c) { return c.written == word; });
+    if (joined != kCompounds.end()) words.emplace_back(joined->first), word = joined->second;
     if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"
     words.push_back(std::move(word));
   }
@@ -491,7 +512,7 @@ std::optional<Series> series_by_labels(std::string_view header) {
     }
     return std::string();
   };
-  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device"}) {
+  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device", "GpuIndex"}) {
     const std::string value = label(name);
     if (value.empty()) continue;
     const auto digits = value.find_last_not_of("0123456789");
@@ -511,6 +532,9 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   const auto run = header.rfind(" - ");
   if (run != std::string_view::npos && !trim(lower(header.substr(0, run))).ends_with(" limit"))
     header = header.substr(run + 3);
+  const auto* const exported =
+      std::find_if(kOfExporters.begin(), kOfExporters.end(), [&](const Pair& p) { return p.first == trim(header); });
+  if (exported != kOfExporters.end()) header = exported->second;
   const std::string plain = in_english(of_collector(trim(header)));
   header = plain;
   Words words = words_in(header, column.unit);

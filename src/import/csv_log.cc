@@ -191,9 +191,13 @@ class CsvReader {
   }
 
   // A header above all times: the line below it is the first of them; else "".
-  static std::string time_below(const LineCursor& at) {
+  std::string time_below(const LineCursor& at) const {
     LineCursor below(at.at_hand());
-    return below.next() ? time_of_line(below.line()).value_or("") : "";
+    std::vector<std::string_view> cells;
+    if (!below.next()) return "";
+    split_cells(below.line(), separator_, cells);
+    const bool row = cells.size() > 1 && cells.size() == cells_.size();  // "9/15/2025 14:00,40"
+    return row ? "" : time_of_line(below.line()).value_or("");
   }
 
   static bool tells_gpu(std::string_view name) {

@@ -2,6 +2,8 @@
 #include "import/decimal_commas.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/strings.h"
 #include "import/column_rows.h"
@@ -33,6 +35,24 @@ bool is_grouped(std::string_view number) {
     if ((whole[i] == '.') != ((i - first) % 4 == 0)) return false;
   return true;
 }
+
+// "1,234" within quotes may be a thousand or one and some; "0,351", "73,8" and "7312,512" are decimal.
+bool is_surely_decimal(std::string_view number) {
+  const auto comma = number.find(',');
+  if (!between_digits(number, comma) || number.find_first_of(",.", comma + 1) != std::string_view::npos) return false;
+  return number.size() - comma - 1 != 3 || comma > 3 || number[0] == '0';
+}
+
+bool is_of_digits(std::string_view cell) { return !cell.empty() && std::all_of(cell.begin(), cell.end(), is_digit); }
+
+// A column without a number, or with one that has no decimals.
+bool has_no_decimals(std::string_view name) {
+  const auto rule = csv_column(name);
+  if (!rule) return false;
+  return rule->role != ColumnRole::kMetric && rule->role != ColumnRole::kFree &&
+         !(rule->role == ColumnRole::kFact && rule->fact == DeviceFact::kMemoryTotal);
+}
+
 std::string_view number_in(std::string_view cell) {
   return cell.substr(0, std::min(cell.find_first_not_of("0123456789.,"), cell.size()));
 }
@@ -50,6 +70,10 @@ DecimalCommas::DecimalCommas(std::string_view head) {
   if (!at_header()) return;
   const std::string_view header = lines.line();
   everywhere_ = separator_of(header) != ',';
+  if (!everywhere_) {
+    look_for_quoted(lines.at_hand());
+    look_for_pairs(told_by_rows(csv_cells(header), lines.at_hand(), ','), lines.at_hand());
+  }
   if (everywhere_) look_for_groups(lines, separator_of(header));
   std::size_t cells = 1;
   for (std::size_t i = 0; i < header.size(); ++i) {
@@ -60,7 +84,148 @@ DecimalCommas::DecimalCommas(std::string_view head) {
   if (!everywhere_) cells_ = cells;
 }
 
+void DecimalCommas::look_for_quoted(std::string_view rows) {
+  constexpr std::uint32_t kLooked = 200;  // lines
+  LineCursor lines(rows);
+  std::vector<std::string_view> cells;
+  while (lines.next() && lines.number() < kLooked) {
+    if (lines.line().find('"') == std::string_view::npos) continue;
+    split_cells(lines.line(), ',', cells);
+    for (const std::string_view cell : cells) {
+      const std::string_view number = number_in(cell);
+      if (number.find(',') == std::string_view::npos || cell.find(':') != std::string_view::npos) continue;
+      quoted_ = quoted_ || is_surely_decimal(number);
+      if (std::count(number.begin(), number.end(), ',') > 1 || number.find('.') != std::string_view::npos) {
+        quoted_ = false;
+        return;
+      }
+    }
+  }
+}
+
+namespace {
+
+// Digits of one column behind its comma, over many rows.
+struct Decimals {
+  std::size_t width = 0, steps = 0;  // digits; how often one more than in the row before, as of numbers of GPUs
+  bool zero = false;                 // a first digit that is 0, as whole numbers have none
+  std::set<std::string, std::less<>> seen;
+  int last = -1;
+
+  // False where these are not as many digits as before.
+  bool add(std::string_view digits) {
+    if (!seen.empty() && width != digits.size()) return false;
+    width = digits.size();
+    zero = zero || (width > 1 && digits[0] == '0');
+    const int number = parse_number<int>(digits).value_or(-1);
+    if (number == last + 1) ++steps;
+    last = number;
+    seen.emplace(digits);
+    return true;
+  }
+  [[nodiscard]] bool may_be() const { return width == 1 || zero; }
+  [[nodiscard]] bool are_for_sure(std::size_t rows) const {
+    constexpr std::size_t kOfOne = 8, kOfMore = 5;  // different ones; a box has GPUs 0 to 7
+    return may_be() && 2 * steps < rows && seen.size() >= (width == 1 ? kOfOne : kOfMore);
+  }
+};
+
+using CellsOfRows = std::vector<std::vector<std::string>>;
+
+// Whether rows are such that these columns are two cells each.
+bool are_pairs(const std::vector<bool>& pairs, const CellsOfRows& rows) {
+  std::vector<Decimals> decimals(pairs.size());
+  for (const auto& row : rows) {
+    std::size_t cell = 0;
+    for (std::size_t column = 0; column < pairs.size(); ++column, ++cell) {
+      const std::string& whole = row[cell];
+      const bool led = whole.size() > 1 && whole[0] == '0' && is_of_digits(whole);
+      if (led) return false;
+      if (!pairs[column]) continue;
+      if (!is_of_digits(whole) || !is_of_digits(number_in(row[++cell]))) return false;
+      if (!decimals[column].add(number_in(row[cell]))) return false;
+    }
+  }
+  bool sure = false;
+  for (std::size_t column = 0; column < pairs.size(); ++column) {
+    if (pairs[column] && !decimals[column].may_be()) return false;
+    sure = sure || (pairs[column] && decimals[column].are_for_sure(rows.size()));
+  }
+  return sure;
+}
+
+// Of a log, as far as it is looked at; none where they have not as many cells each.
+CellsOfRows cells_of_rows(std::string_view text) {
+  constexpr std::size_t kLooked = 200;
+  CellsOfRows rows;
+  std::vector<std::string_view> cells;
+  LineCursor lines(text);
+  while (rows.size() < kLooked && lines.next() && lines.complete()) {
+    if (trim(lines.line()).empty()) continue;
+    if (lines.line().find('"') != std::string_view::npos) return {};
+    split_cells(lines.line(), ',', cells);
+    if (!rows.empty() && rows.front().size() != cells.size()) return {};
+    rows.emplace_back(cells.begin(), cells.end());
+  }
+  return rows;
+}
+
+}  // namespace
+
+// Rows that have some cells more than the header, which are decimals: of as many digits in each row, one, or with zeros
+// in front, as no whole number has; and only one choice of columns makes them so. Cells of a second GPU would not be
+// so.
+void DecimalCommas::look_for_pairs(const std::vector<std::string_view>& names, std::string_view text) {
+  constexpr std::size_t kFewestRows = 20, kMostColumns = 12;
+  const CellsOfRows rows = cells_of_rows(text);
+  if (rows.size() < kFewestRows || rows.front().size() <= names.size()) return;
+  const std::size_t more = rows.front().size() - names.size();
+  std::vector<std::size_t> numbers;  // columns that may have decimals
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!has_no_decimals(names[i])) numbers.push_back(i);
+  if (more > numbers.size() || numbers.size() > kMostColumns) return;
+  std::vector<bool> chosen(numbers.size());
+  std::fill(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(more), true);
+  std::size_t fitting = 0;
+  do {
+    std::vector<bool> pairs(names.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) pairs[numbers[i]] = chosen[i];
+    if (are_pairs(pairs, rows) && ++fitting == 1) pairs_ = std::move(pairs);
+  } while (std::prev_permutation(chosen.begin(), chosen.end()));
+  if (fitting != 1) pairs_.clear();
+}
+
+// The row with points in its pairs; the row itself where it has other cells.
+std::string_view DecimalCommas::pointed_pairs(std::string_view line) {
+  if (line.find('"') != std::string_view::npos) return line;
+  places_.clear();
+  std::vector<std::string_view> cells;
+  split_cells(line, ',', cells);
+  std::size_t cell = 0;
+  for (const bool pair : pairs_) {
+    if (pair) {
+      if (cell + 1 >= cells.size() || !is_of_digits(cells[cell])) return line;
+      if (number_in(cells[cell + 1]).empty() || !is_digit(cells[cell + 1][0])) return line;
+      places_.push_back(static_cast<std::size_t>(cells[cell + 1].data() - line.data()) - 1);
+      if (line[places_.back()] != ',') return line;
+      ++cell;
+    }
+    ++cell;
+  }
+  return cell == cells.size() ? with_points(line) : line;
+}
+
 std::string_view DecimalCommas::pointed(std::string_view line) {
+  if (!pairs_.empty()) return pointed_pairs(line);
+  if (quoted_ && line.find('"') != std::string_view::npos) {
+    places_.clear();
+    bool inside = false;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '"') inside = !inside;
+      if (inside && line[i] == ',' && between_digits(line, i)) places_.push_back(i);
+    }
+    return with_points(line);
+  }
   if (!everywhere_) return line;
   if (grouped_cells_ != 0) line = without_group_points(line);
   places_.clear();

@@ -11,8 +11,10 @@
 namespace headroom {
 
 // Which commas of a log are decimal points: where cells stand between semicolons or tabs, each between digits; where
-// they stand between commas with a blank, as those of its header do, one without a blank may be. Where they are, and no
-// number has a point that could be a decimal one, points group digits: "11.264" beside "73,8".
+// they stand between commas with a blank, as those of its header do, one without a blank may be; between commas alone
+// those within quotes are, where one of them can be nothing else, and each second one, where all numbers have one and
+// their decimals cannot be whole numbers. Where they are, and no number has a point that could be a decimal one, points
+// group digits: "11.264" beside "73,8".
 class DecimalCommas {
  public:
   static constexpr std::size_t kHead = std::size_t{1} << 16;
@@ -26,10 +28,15 @@ class DecimalCommas {
 
  private:
   void look_for_groups(LineCursor& lines, char separator);
+  void look_for_quoted(std::string_view rows);
+  void look_for_pairs(const std::vector<std::string_view>& names, std::string_view rows);
+  [[nodiscard]] std::string_view pointed_pairs(std::string_view line);
   [[nodiscard]] std::string_view without_group_points(std::string_view line);
   [[nodiscard]] std::string_view with_points(std::string_view line);
 
   bool everywhere_ = false;
+  bool quoted_ = false;                                          // commas within quotes are decimal points
+  std::vector<bool> pairs_;                                      // by column: it is two cells of a row
   std::size_t cells_ = std::numeric_limits<std::size_t>::max();  // of the header, where a row may have some
   std::vector<std::size_t> places_;                              // in the line
   std::string changed_, ungrouped_;

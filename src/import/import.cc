@@ -19,6 +19,7 @@
 #include "import/column_rows.h"
 #include "import/line_prefixes.h"
 #include "import/log_reader.h"
+#include "import/log_records.h"
 #include "import/step_times.h"
 #include "import/table.h"
 #include "import/trace.h"
@@ -123,13 +124,23 @@ bool is_our_own(std::string_view text) {
   return trim(text.substr(1)).starts_with("\"recording\"");
 }
 
-// The log without the times in front of its lines, where those of its format are read from lines of their own.
-std::optional<std::string> timed_by_lines(std::string_view text) {
-  auto plain = stamps_as_lines(text);
+bool names_a_time(std::string_view columns) {
+  const std::vector<std::string_view> names = split(columns, ',');
+  return std::any_of(names.begin(), names.end(), [](std::string_view name) {
+    const auto rule = csv_column(trim(name));
+    return rule && rule->role == ColumnRole::kTimestamp;
+  });
+}
+
+// The log without the times in front of its lines, where those of its format are read from lines of their own;
+// `columns` are those of its rows, from whoever knows them.
+std::optional<std::string> timed_by_lines(std::string_view text, std::string_view columns = "") {
+  const bool told = !columns.empty() && columns.find('=') == std::string_view::npos;
+  auto plain = stamps_as_lines(text, told && names_a_time(columns));
   const std::string_view head = text.substr(0, kHead);
   if (!plain || has_prefixes(head) || sniff_table(head) != LogFormat::kUnknown) return std::nullopt;
   const LogFormat format = sniff_log(*plain);
-  const bool reads = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv ||
+  const bool reads = told || format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv ||
                      format == LogFormat::kDcgm || format == LogFormat::kDmon;
   return reads ? std::move(plain) : std::nullopt;
 }
@@ -139,6 +150,16 @@ std::optional<std::string> on_terminal(std::string_view text) {
   const std::string_view head = text.substr(0, kHead);
   if (head.find("\x1b[") == std::string_view::npos || head.find('\0') != std::string_view::npos) return std::nullopt;
   return without_escapes(text);
+}
+
+// The lines of a text that is kept in another form; nothing where they stand as they are. Of records whose lines are no
+// log, it is the records that are told of, unless --columns says what is in them.
+std::optional<std::string> plain_lines(std::string_view text, bool rows_are_told = false) {
+  if (auto shown = on_terminal(text)) return shown;
+  const std::string_view head = text.substr(0, kHead);
+  const auto begin = lines_of_records(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size()));
+  if (!begin || (!rows_are_told && sniff_log(*begin) == LogFormat::kUnknown)) return std::nullopt;
+  return head.size() < text.size() ? lines_of_records(text) : begin;
 }
 
 }  // namespace
@@ -172,7 +193,7 @@ LogFormat sniff_log(std::string_view text) {
   }
   text = without_mark(text);
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
-  if (const auto plain = on_terminal(text)) return sniff_log(*plain);
+  if (const auto plain = plain_lines(text)) return sniff_log(*plain);
   if (is_our_own(text)) return LogFormat::kJsonl;
   if (is_kineto(text)) return LogFormat::kKineto;
   if (is_step_times(text)) return LogFormat::kStepTimes;
@@ -293,8 +314,8 @@ Result<Nanos> start_date_of(std::string_view text) {
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   text = without_mark(text);
-  if (const auto plain = on_terminal(text)) return import_log(name, *plain, options);
-  if (const auto plain = timed_by_lines(text)) return import_log(name, *plain, options);
+  if (const auto plain = plain_lines(text, !options.columns.empty())) return import_log(name, *plain, options);
+  if (const auto plain = timed_by_lines(text, options.columns)) return import_log(name, *plain, options);
   HR_TRYV(check_interval(options));
   const LogFormat format = format_of(name, text, options);
   const bool unreadable = is_unreadable(text);
@@ -362,7 +383,8 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
   const LogFormat format = format_of(path, head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
   const bool csv = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv;
-  const bool as_it_stands = !has_prefixes(head) && !on_terminal(head) && !timed_by_lines(head);
+  const bool as_it_stands =
+      !has_prefixes(head) && !plain_lines(head, !options.columns.empty()) && !timed_by_lines(head, options.columns);
   if (csv && !is_utf16(head) && !is_unreadable(head) && as_it_stands) {
     HR_TRYV(check_interval(options));
     bytes.be_bounded();

@@ -151,7 +151,9 @@ Stamped look_for_stamps(std::string_view text) {
     const std::size_t end = stamp_in_front(lines.line());
     if (end > 0) ++stamped;
     if (++all <= kFewest && stamped < all) return {};
-    found.rows = found.rows || (end > 0 && is_timed_header(trim(lines.line().substr(end))));
+    const std::string_view rest = trim(lines.line().substr(end));
+    const bool dmon = rest.starts_with('#') && is_dmon_header(rest) && rest.find("Time") != std::string_view::npos;
+    found.rows = found.rows || (end > 0 && (dmon || is_timed_header(rest)));
   }
   found.all = stamped >= kFewest && kOneOf * (all - stamped) <= all;
   return found;
@@ -159,8 +161,9 @@ Stamped look_for_stamps(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> stamps_as_lines(std::string_view text) {
-  const Stamped found = look_for_stamps(text);
+std::optional<std::string> stamps_as_lines(std::string_view text, bool rows_have_times) {
+  Stamped found = look_for_stamps(text);
+  found.rows = found.rows || rows_have_times;
   if (!found.all) return std::nullopt;
   std::string plain, last;
   LineCursor lines(text);

@@ -14,9 +14,9 @@ namespace headroom {
 [[nodiscard]] bool has_prefixes(std::string_view head);
 
 // A log whose lines have a time in front and a blank behind it, as `kubectl logs --timestamps` and `ts '%F %T'` put it
-// there: each time a line of its own, above the lines that had it; none where the rows have times of their own. Nothing
-// for all other texts.
-[[nodiscard]] std::optional<std::string> stamps_as_lines(std::string_view text);
+// there: each time a line of its own, above the lines that had it; none where the rows have times of their own, as
+// their header says, or whoever knows it. Nothing for all other texts.
+[[nodiscard]] std::optional<std::string> stamps_as_lines(std::string_view text, bool rows_have_times = false);
 
 // A text for a terminal without what sets colours and clears the screen there; nothing where it has nothing of that.
 [[nodiscard]] std::optional<std::string> without_escapes(std::string_view text);

@@ -73,6 +73,20 @@ bool shares_times(const LogData& data, const GpuLog& gpu) {
   return far * 20 > at.size() * 9 || (seconds_apart && near >= kFewest && near * 4 > at.size());
 }
 
+// Rows that share whole minutes, of a GPU that they name; of one that they do not name where they are not as many in
+// each, but for the first and the last, or more than a box has GPUs: the seconds of their times were left out, as a
+// spreadsheet does when it saves a log.
+bool are_samples_of_minutes(const LogData& data, const GpuLog& gpu) {
+  constexpr std::size_t kFewest = 4, kMostGpus = 16;  // minutes
+  if (!data.whole_minutes || data.of_processes || !std::is_sorted(gpu.at.begin(), gpu.at.end())) return false;
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < gpu.at.size(); ++i)
+    i > 0 && gpu.at[i] == gpu.at[i - 1] ? void(++rows.back()) : rows.push_back(1);
+  if (rows.size() < kFewest) return false;
+  const auto [least, most] = std::minmax_element(rows.begin() + 1, rows.end() - 1);
+  return *least > 1 && (data.names_gpus || *least != *most || *least > kMostGpus);
+}
+
 void apply_overrides(Device& device, const ImportOptions& options) {
   if (!options.device_name.empty()) device.name = options.device_name;
   if (options.power_limit_watts) device.power_limit_watts = options.power_limit_watts;
@@ -467,6 +481,18 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) {
     fill_columns(data.gpus[i]);
     if (!shares_times(data, data.gpus[i])) continue;
+    if (are_samples_of_minutes(data, data.gpus[i])) {
+      data.spread_over_minutes = true;
+      continue;
+    }
+    if (data.whole_minutes && !data.time_column.empty() && data.may_tell_apart.empty())
+      return fail(Errc::kInvalidInput,
+                  fmt::format("{}: the log has several rows for one time, again and again, and its times tell whole "
+                              "minutes: whether these are samples of one GPU or rows of several no column says",
+                              data.name),
+                  fmt::format("samples of one GPU: --columns {} --log-interval 10s --start-date 2025-11-05 (as far as "
+                              "its rows are apart, and its date); else a {}",
+                              typed_word(data.time_column + "=-"), with_index));
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: {} has several rows for one time, again and again, and no column that is known says "
                             "what tells them apart (GPUs, processes, metrics), or the times are cut short",

@@ -126,10 +126,12 @@ void settle_equal(LogData& data, GpuLog& gpu, const std::vector<std::uint32_t>& 
     return;
   }
   data.losses.add(LossKind::kSharedSecond, extra, [&] {
-    return fmt::format("first at line {}: the log tells whole seconds; rows of one second are spread over it",
-                       gpu.lines[rows[1]]);
+    const std::string_view unit = data.spread_over_minutes ? "minute" : "second";
+    return fmt::format("first at line {}: the log tells whole {}s; rows of one {} are spread over it",
+                       gpu.lines[rows[1]], unit, unit);
   });
-  const Nanos room = end < order.size() ? std::min(kSecond, gpu.at[order[end]] - gpu.at[order[begin]]) : kSecond;
+  const Nanos whole = data.spread_over_minutes ? 60 * kSecond : kSecond;
+  const Nanos room = end < order.size() ? std::min(whole, gpu.at[order[end]] - gpu.at[order[begin]]) : whole;
   const Nanos step = std::max<Nanos>(1, room / static_cast<Nanos>(rows.size()));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     gpu.at[rows[i]] += static_cast<Nanos>(i) * step;

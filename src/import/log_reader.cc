@@ -230,6 +230,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   }
   if (sm_share && !take_sm_share(*sm_share, find, columns)) drop(names[*sm_share]);
   if (columns.timestamp && columns.time) columns.date = columns.time = std::nullopt;
+  if (columns.timestamp) builder_.data().time_column = trim(names[*columns.timestamp]);
   for (LogField& field : columns.metrics) settle_scale(field.rule, field.slot);
   const bool has_mask = std::any_of(columns.metrics.begin(), columns.metrics.end(),
                                     [](const LogField& f) { return f.rule.metric == Metric::kEventReasons; });
@@ -352,10 +353,12 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   const auto clock = columns.timestamp ? columns.timestamp : columns.time;
   const auto stamp = clock ? clock : columns.date;
   std::optional<Nanos> when;
-  if (clock)
+  if (clock) {
+    minutes_only_ = minutes_only_ && std::count(cells[*clock].begin(), cells[*clock].end(), ':') == 1;
     when = instant(columns, cells);
-  else if (columns.date)
+  } else if (columns.date) {
     when = parse_date(cells[*columns.date]);
+  }
   if (stamp && !when) {
     problem(at.number(), column_of(cells[*stamp], at.line()),
             fmt::format("cannot read '{}' as a time", shorten(cells[*stamp])));
@@ -557,7 +560,10 @@ Result<Recording> LogReader::finish() {
   const bool other_shape = data.losses.count(LossKind::kShortRow) + data.losses.count(LossKind::kLongRow) > bad / 2;
   std::string next = other_shape ? "; --columns names the columns of its rows, in order, and - skips one" : "";
   if (other_shape && decimal_commas_)
-    next += "; numbers with decimal commas between commas (89,5): write points (LC_ALL=C), or semicolons between cells";
+    next +=
+        "; numbers with decimal commas between commas (89,5), of which nothing says where they are: write points "
+        "(LC_ALL=C) or semicolons between cells; or --columns with a name for each cell, and - for those behind a "
+        "decimal comma";
   if (rows() == 0 && failed_)
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: nothing was read, as {}", data.name, failed_line_, failed_->means),
@@ -579,6 +585,7 @@ Result<Recording> LogReader::finish() {
   HR_TRYV(check_utilization());
   data.has_times = !rounds_used_;
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
+  data.whole_minutes = !rounds_used_ && !days_used_ && minutes_only_;
   if (rounds_used_ &&
       std::any_of(data.gpus.begin(), data.gpus.end(), [](const GpuLog& gpu) { return gpu.at.size() > 1; }))
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {

@@ -127,6 +127,7 @@ class LogReader {
   Nanos last_at_ = 0;
   bool lost_gpu_noted_ = false;
   bool decimal_commas_ = false;  // a row with too many cells has them, perhaps
+  bool minutes_only_ = true;     // no time of a row has seconds
   bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;
   std::string first_problem_;
   const FailedTool* failed_ = nullptr;  // a tool said that it has no readings

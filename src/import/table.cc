@@ -165,7 +165,7 @@ LogFormat sniff_table(std::string_view text) {
     return are_json_rows(text) ? LogFormat::kJsonRows : LogFormat::kUnknown;
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
-  if (is_long_table(text)) return LogFormat::kLongCsv;
+  if (is_long_table(text) || are_smi_stats(text)) return LogFormat::kLongCsv;
   if (has("| NVIDIA-SMI ") || has("NVITOP ")) return LogFormat::kSmiText;
   if (has("ROCm System Management Interface")) return LogFormat::kRocmText;
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;

@@ -101,6 +101,15 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 // lines that say when, as `date; nvtop -s` writes them.
 [[nodiscard]] bool are_json_rows(std::string_view text);
 
+// The objects of a text of JSON, one after another, however they are laid out.
+[[nodiscard]] std::vector<std::string_view> objects_of(std::string_view text);
+
+// The time that a line begins with, and what comes behind it: "[2025-06-03 14:02:11,532] INFO …".
+[[nodiscard]] std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line);
+
+// What `nvidia-smi stats` prints: "0, gpuUtil    , 1754150543000132, 47".
+[[nodiscard]] bool are_smi_stats(std::string_view text);
+
 // A header of amd-smi monitor without commas.
 [[nodiscard]] bool is_amd_header(std::string_view line);
 

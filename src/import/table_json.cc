@@ -20,7 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The objects of a text, one after another, however they are laid out.
+}  // namespace
+
 std::vector<std::string_view> objects_of(std::string_view text) {
   std::vector<std::string_view> objects;
   std::size_t depth = 0, begin = 0;
@@ -39,6 +40,8 @@ std::vector<std::string_view> objects_of(std::string_view text) {
   }
   return objects;
 }
+
+namespace {
 
 // What Python prints of a dictionary, "{'util': 87, 'name': None}", as JSON; nothing where that would be a guess.
 Json of_python(std::string_view object) {
@@ -264,13 +267,46 @@ std::optional<LogTable::Row> row_of_intel(const Json& object, double& elapsed_ms
   return row;
 }
 
+// The time in what stands in front of an object in its line: "2025-06-03 14:02:11,532 INFO ", or of dynolog
+// "I20250603 14:02:11.532 812 Logger.cpp:54] time = 2025-06-03T14:02:11.532Z data = ".
+std::optional<std::string> time_before_object(std::string_view front) {
+  constexpr std::string_view kNamed = "time = ";
+  if (const auto named = front.find(kNamed); named != std::string_view::npos) {
+    const std::string_view rest = front.substr(named + kNamed.size());
+    return time_of_line(rest.substr(0, rest.find(' ')));
+  }
+  auto time = time_in_front(front);
+  return time ? std::optional(std::move(time->first)) : std::nullopt;
+}
+
+// A line of a program's log without an object: "I20250603 14:02:11.532 812 Logger.cpp:54] Logging : 10 values".
+bool is_log_line(std::string_view line) {
+  constexpr std::size_t kDate = 9;
+  const bool of_glog = line.size() > kDate && std::string_view("IWEF").find(line[0]) != std::string_view::npos &&
+                       line[kDate] == ' ' && parse_number<int>(line.substr(1, kDate - 1));
+  return of_glog || time_in_front(line);
+}
+
+// A UUID, the address of a slot, or a number.
+enum class KeyOfGpu { kNone, kUuid, kPci, kNumber };
+KeyOfGpu key_of_gpu(std::string_view key) {
+  constexpr std::size_t kDigits = 3, kPciDigits = 7;  // "01:00.0"
+  if (key.starts_with("GPU-") || key.starts_with("MIG-")) return KeyOfGpu::kUuid;
+  if (key.size() <= kDigits && parse_number<unsigned>(key)) return KeyOfGpu::kNumber;
+  const bool pci = key.size() >= kPciDigits && key[key.size() - 2] == '.' && key[key.size() - 5] == ':' &&
+                   key.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+  return pci ? KeyOfGpu::kPci : KeyOfGpu::kNone;
+}
+
 // The rows of objects that stand alone or in lists, and the lines between them that say when.
 class ObjectRows {
  public:
   void add(std::string_view before, const Json& object) {
     LineCursor lines(before);
     while (lines.next()) {
-      if (auto stamp = time_of_line(lines.line())) time_ = std::move(*stamp), place_ = 0;
+      auto stamp = time_of_line(lines.line());
+      if (!stamp && !lines.complete()) stamp = time_before_object(lines.line());
+      if (stamp) time_ = std::move(*stamp), place_ = 0;
       if (trim(lines.line()).starts_with('[')) place_ = 0;
     }
     if (is_of_telegraf(object) && !measures_gpus(member(object, "name"))) return;
@@ -282,9 +318,10 @@ class ObjectRows {
       for (LogTable::Row& row : columns) put(std::move(row));
       return;
     }
-    if (add_by_time(object)) return;
+    if (add_by_time(object) || add_by_gpu(object, {}, AnyKey::kNo)) return;
     LogTable::Row row;
     put_members(object, "", row);
+    if (!has_metric(row) && add_by_gpu(object, {}, AnyKey::kYes)) return;
     for (const Json* item : has_metric(row) ? std::vector<const Json*>() : listed_in(object)) {
       LogTable::Row of_item = row;
       put_members(*item, "", of_item);
@@ -310,12 +347,43 @@ class ObjectRows {
     }
     return true;
   }
+  // {"time": …, "GPU-1f2e…": {"util": 88}, …}, {"time": …, "nvml": {"0": {"util": 88}}}: each such member is a row,
+  // with what stands beside it. Numbers may be of anything: they are taken where nothing else is read.
+  enum class AnyKey { kNo, kYes };
+  bool add_by_gpu(const Json& object, const LogTable::Row& around, AnyKey any, int depth = 0) {
+    constexpr int kDeepest = 2;
+    LogTable::Row beside = around;
+    for (const auto& [name, value] : object.items())
+      if (!value.is_structured()) beside[name] = value.is_null() ? "" : cell_of(value);
+    bool found = false;
+    for (const auto& [name, value] : object.items()) {
+      const KeyOfGpu key = key_of_gpu(name);
+      if (!value.is_object()) continue;
+      if (key == KeyOfGpu::kNone || (key == KeyOfGpu::kNumber && any == AnyKey::kNo)) {
+        found = (depth < kDeepest && add_by_gpu(value, beside, any, depth + 1)) || found;
+        continue;
+      }
+      LogTable::Row row = beside;
+      const bool own_time = std::any_of(value.items().begin(), value.items().end(), [](const auto& member) {
+        return has_role(member.key(), ColumnRole::kTimestamp);
+      });
+      if (key != KeyOfGpu::kNumber || !own_time)  // else it is the number of a row
+        row[key == KeyOfGpu::kUuid ? "uuid" : key == KeyOfGpu::kPci ? "pci.bus_id" : "index"] = name;
+      put_members(value, "", row);
+      if (!has_metric(row)) continue;
+      found = true;
+      put(std::move(row));
+    }
+    return found;
+  }
   void put(LogTable::Row row) {
     if (put_metric(row)) return;
     const bool timed = std::any_of(row.begin(), row.end(),
                                    [](const auto& cell) { return has_role(cell.first, ColumnRole::kTimestamp); });
     if (!timed && !time_.empty()) row["timestamp"] = time_;
     if (!has_metric(row) || (!timed && time_.empty())) return;
+    if (const auto device = row.find("device"); device != row.end() && parse_number<unsigned>(device->second))
+      row.emplace("index", device->second), row.erase(device);
     const bool named = std::any_of(row.begin(), row.end(), [](const auto& cell) {
       return has_role(cell.first, ColumnRole::kIndex) || has_role(cell.first, ColumnRole::kUuid);
     });
@@ -359,7 +427,8 @@ bool are_json_rows(std::string_view text) {
   LineCursor lines(text.substr(0, open));
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
-    if (!line.empty() && line != "[" && !time_of_line(line)) return false;
+    const bool logged = lines.complete() ? is_log_line(line) : time_before_object(line).has_value();
+    if (!line.empty() && line != "[" && !time_of_line(line) && !logged) return false;
   }
   const std::string closed = objects_of(text).empty() ? closed_json(text) : "";
   return !rows_of_objects(closed.empty() ? text : closed, kMost).table().empty();
@@ -416,7 +485,7 @@ std::string host_of_series(const Json& labels) {
 
 // The number of a series' GPU: "0" of gpu="0", and of device="nvidia0".
 std::string index_of_series(const Json& labels) {
-  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device"}) {
+  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device", "GpuIndex"}) {
     const std::string value = member(labels, name);
     const std::string digits = value.substr(value.find_last_not_of("0123456789") + 1);
     if (!digits.empty()) return digits;
@@ -461,7 +530,8 @@ Result<LogTable> table_of_prometheus(std::string_view text) {
     const std::string lower_uuid = member(labels, "uuid");
     const std::string uuid = lower_uuid.empty() ? member(labels, "UUID") : lower_uuid;
     const std::string lower_name = member(labels, "name");
-    const std::string name = lower_name.empty() ? member(labels, "modelName") : lower_name;
+    std::string name = lower_name.empty() ? member(labels, "modelName") : lower_name;
+    if (name.empty()) name = member(labels, "GpuDeviceName");  // of Ray
     for (const Json& value : series["values"]) {
       if (!value.is_array() || value.size() != 2 || !value[0].is_number()) continue;
       LogTable::Row& row = rows[{value[0].get<double>(), uuid.empty() ? fmt::format("{} {}", host, index) : uuid}];
@@ -478,7 +548,7 @@ Result<LogTable> table_of_prometheus(std::string_view text) {
   LogTable table;
   for (auto& [key, row] : rows) table.add(row);
   for (const std::string& metric : left_out) table.left_out.push_back(metric);
-  if (table.empty()) return fail(Errc::kInvalidInput, "no series of dcgm-exporter over a range in it", kHint);
+  if (table.empty()) return fail(Errc::kInvalidInput, "no series of a GPU over a range in it that is known", kHint);
   return table;
 }
 

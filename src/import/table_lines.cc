@@ -29,7 +29,8 @@ bool belongs_to_time(std::string_view word) {
   return small == "am" || small == "pm" || (word.size() > 2 && (word[0] == '+' || word[0] == '-') && is_digit(word[1]));
 }
 
-// The time that a line begins with, and what comes behind it: "[2025-06-03 14:02:11,532] INFO …".
+}  // namespace
+
 std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line) {
   constexpr int kMostWords = 6;  // "Mon Feb  3 10:00:00 UTC 2025"
   constexpr std::ptrdiff_t kDigitsOfATime = 10;
@@ -54,6 +55,8 @@ std::optional<std::pair<std::string, std::string_view>> time_in_front(std::strin
   }
   return found;
 }
+
+namespace {
 
 // A GPU that a line names: "GPU 0", "gpu=1", "GPU2:"; "gpu=87%" is none.
 struct NamedGpu {

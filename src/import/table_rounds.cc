@@ -192,16 +192,65 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
   return table;
 }
 
+namespace {
+
+// "GPU[0]		: GPU use (%): 97", as rocm-smi --showuse and its like print each reading.
+struct RocmReading {
+  std::string gpu, name, value;
+};
+std::optional<RocmReading> rocm_reading(std::string_view line) {
+  constexpr std::string_view kBegin = "GPU[";
+  const auto close = line.find(']'), last = line.rfind(": ");
+  if (!line.starts_with(kBegin) || close == std::string_view::npos || last == std::string_view::npos || last < close)
+    return std::nullopt;
+  const std::string_view gpu = line.substr(kBegin.size(), close - kBegin.size());
+  std::string name(trim(line.substr(close + 1, last - close - 1)));
+  if (name.starts_with(':')) name = trim(std::string_view(name).substr(1));
+  std::replace(name.begin(), name.end(), ',', ' ');
+  if (name.empty() || !parse_number<int>(gpu)) return std::nullopt;
+  return RocmReading{std::string(gpu), std::move(name), std::string(trim(line.substr(last + 2)))};
+}
+
+// Readings of one GPU in one answer are a row.
+class RocmRows {
+ public:
+  explicit RocmRows(LogTable& table) : table_(table) {}
+  void add(RocmReading reading, const std::string& time) {
+    LogTable::Row& row = rows_[reading.gpu];
+    if (row.contains(reading.name)) finish();
+    LogTable::Row& own = rows_[reading.gpu];
+    if (!time.empty()) own["timestamp"] = time;
+    own["index"] = reading.gpu;
+    own[reading.name] = std::move(reading.value);
+  }
+  void finish() {
+    for (const auto& [gpu, row] : rows_)
+      if (row.size() > 1) table_.add(row);
+    rows_.clear();
+  }
+
+ private:
+  LogTable& table_;
+  std::map<std::string, LogTable::Row> rows_;  // by GPU
+};
+
+}  // namespace
+
 // rocm-smi's table, a row for each GPU: columns differ from version to version, and the last one is its use.
 // 0    41.0c           130.0W  1700Mhz  1600Mhz  0%    auto  560.0W   34%   21%
 Result<LogTable> table_of_rocm_text(std::string_view text) {
   constexpr std::size_t kFewestColumns = 6;
   LogTable table;
+  RocmRows readings(table);
   std::string time;
   LineCursor lines(text);
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
-    if (auto stamp = time_of_line(line)) time = std::move(*stamp);
+    if (auto stamp = time_of_line(line)) readings.finish(), time = std::move(*stamp);
+    if (auto reading = rocm_reading(line)) {
+      readings.add(std::move(*reading), time);
+      continue;
+    }
     auto words = split(line, ' ');
     std::erase(words, "");
     if (words.size() < kFewestColumns || !parse_number<int>(words[0]) || !words.back().ends_with('%')) continue;
@@ -217,6 +266,7 @@ Result<LogTable> table_of_rocm_text(std::string_view text) {
     }
     table.add(row);
   }
+  readings.finish();
   if (table.empty())
     return fail(
         Errc::kInvalidInput, "an answer of rocm-smi without a row of a GPU and its use",
@@ -514,7 +564,28 @@ bool is_long_header(const std::vector<std::string_view>& names) { return long_co
 
 bool is_long_table(std::string_view text) { return long_columns(without_annotations(text), text).complete(); }
 
+bool are_smi_stats(std::string_view text) {
+  constexpr std::size_t kCells = 4, kFewest = 3, kLooked = 40, kDigitsOfTime = 16;
+  std::size_t known = 0;
+  LineCursor lines(text);
+  std::vector<std::string_view> cells;
+  while (known < kFewest && lines.next() && lines.number() <= kLooked) {
+    if (trim(lines.line()).empty()) continue;
+    split_cells(lines.line(), ',', cells);
+    const bool row = cells.size() == kCells && parse_number<int>(cells[0]) && cells[2].size() == kDigitsOfTime &&
+                     parse_number<std::int64_t>(cells[2]) && !cells[1].empty() && !is_digit(cells[1][0]);
+    if (!row) return false;
+    ++known;
+  }
+  return known == kFewest;
+}
+
 Result<LogTable> table_of_long(std::string_view text) {
+  if (are_smi_stats(text)) {
+    std::string headed = "gpu,metric,timestamp,value\n";
+    headed += text;
+    return table_of_long(headed);
+  }
   RowsByMetric rows;
   LineCursor lines(text);
   const std::string_view header = without_annotations(text);

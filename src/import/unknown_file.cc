@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "import/log_reader.h"
+#include "import/log_records.h"
 #include "import/table.h"
 
 namespace headroom {
@@ -79,6 +80,8 @@ constexpr std::array kTexts{
     Text{"CPU Efficiency:", "means of a whole job, as seff prints them: nothing of what the GPU did when", kLog},
     Text{"|TRESUsageIn", "what sacct keeps of whole jobs: nothing of what the GPU did when", kLog},
     Text{"top - ", "what top prints: processes of the machine, and nothing of a GPU", kLog},
+    Text{"%, vgt ", "what radeontop prints, which is not read",
+         "amd-smi monitor -w 1 --csv > gpu.csv, or rocm-smi again and again, each after a date"},
     Text{",datetime_start,datetime_complete", "a table of a study's trials, as trials_dataframe() makes it", kStudy},
     Text{"CSV output\"\n\"Author:\"", "a table of dstat or dool, of which no column of a GPU is known", kLog},
     Text{"| ID | GPU | MEM |", "GPUtil's table, which does not say when a row was taken",
@@ -252,6 +255,11 @@ std::optional<Error> unknown_structure(const std::string& name, std::string_view
         fmt::format("XML of a tool that is not known, not a log{}", elements_words(head)),
         fmt::format("{}, such as a table with a time, utilization.gpu in percent and memory.used in MiB", kAccepted));
   if (const char first = trim(head)[0]; first == '{' || first == '[') {
+    if (const auto lines = lines_of_records(head.substr(0, std::min(head.size(), head.rfind('\n')))))
+      return unknown(
+          fmt::format("records of a collector of logs, whose lines are no log that is known; the first is '{}'",
+                      visible(std::string_view(*lines).substr(0, std::min<std::size_t>(120, lines->find('\n'))))),
+          fmt::format("rows without a header: --columns utilization.gpu,memory.used,… names their cells; or {}", kLog));
     if (head.find("\"op_code\"") != std::string_view::npos)
       return unknown("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
     return unknown(

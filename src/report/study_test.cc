@@ -122,6 +122,20 @@ TEST(StudyText, CallsNothingGpuTimeThatNoGpuIsKnownToHaveDone) {
   EXPECT_THAT(what_if_details(report, report.what_if[0]), HasSubstr("1:06:00 for the same trials"));
 }
 
+TEST(StudyText, WhereManyTrialsFailTheEditsAreNotTheFirstThingToDo) {
+  constexpr std::string_view kFirst = "First see why trials fail, as told above";
+  StudyReport report = sweep();
+  ASSERT_TRUE(report.as_it_is);
+  report.what_if.front().helps = true;
+  auto& states = report.as_it_is->states;
+  states[static_cast<std::size_t>(TrialState::kFail)] = 0;
+  EXPECT_THAT(one_line(to_text(report, {})), Not(HasSubstr(std::string(kFirst))));
+  states[static_cast<std::size_t>(TrialState::kFail)] = 100;
+  const std::string text = one_line(to_text(report, {}));
+  EXPECT_THAT(text, HasSubstr(std::string(kFirst)));
+  EXPECT_LT(text.find(kFirst), text.find(" 1. " + report.what_if.front().how.substr(0, 20))) << text;
+}
+
 TEST(StudyText, FitsFortyLinesOfEightyColumnsAndNarrowerOnesInProportion) {
   StudyReport report = sweep();
   for (int i = 0; i < 30; ++i) report.what_if.push_back(report.what_if.back());

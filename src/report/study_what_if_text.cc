@@ -158,10 +158,15 @@ std::string edit(const WhatIf& row, const std::string& how, std::size_t number, 
   return text;
 }
 
-// In full with all that is known of each.
+std::string rate_counts_failed(const StudyReport& report);
+
+// In full with all that is known of each. Where many trials fail, that comes first: no change mends it.
 std::string edits(const StudyReport& report, const TextOptions& options, std::size_t most) {
+  constexpr std::string_view kFirst =
+      "First see why trials fail, as told above: in the simulation they fail under each change, too.";
   std::string text;
   const auto rows = edited(report, options.full ? kAllEdits : most);
+  if (!rows.empty() && !rate_counts_failed(report).empty()) text = wrap(kFirst, options.width, "", "");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::string how = options.full ? rows[i]->how : edit_words(rows, i);
     if (!options.full && rows[i]->safety == Safety::kRisky && !rows[i]->why.empty())

@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/distributions.h"
 
@@ -217,6 +220,7 @@ std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, cons
   }
   std::optional<Found> found;
   Found next{.scope = scope};
+  std::vector<std::pair<std::size_t, std::string>> parts;  // column; words
   double tried = 1;
   for (int i = 0; i < kMostParameters; ++i) {
     const Search one = search(columns, sorted, next.scope, true);
@@ -224,7 +228,10 @@ std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, cons
     tried *= i > 0 ? one.tried : any.tried;
     if (found && !stands_out(one.best->count, found->scope.count, one.tried)) break;
     const ParameterColumn& column = columns[one.best->column];
-    next.where += (i > 0 ? " and " : "") + words(*one.best, column);
+    if (one.best->low == one.best->high)  // which says more than a bound of the same parameter
+      std::erase_if(parts, [&](const auto& part) { return part.first == one.best->column; });
+    parts.emplace_back(one.best->column, words(*one.best, column));
+    next.where = fmt::format("{}", fmt::join(parts | std::views::values, " and "));
     next.scope = inside(next.scope, *one.best, column);
     if (found || stands_out(next.scope.count, scope.count, tried)) found = next;
   }

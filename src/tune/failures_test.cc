@@ -249,6 +249,20 @@ TEST(Failures, OfThreeParametersThatFailOnlyTogetherAreFound) {
   EXPECT_GE(exact, 8);
 }
 
+TEST(Failures, OfOneValueAreNamedByItAndNoBoundBesides) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr"), width = builder.number("width");
+  for (int i = 0; i < 40; ++i) {
+    const bool failed = i % 5 == 4;
+    builder.add(failed ? TrialState::kFail : TrialState::kComplete, i, i + 1, 0,
+                {{lr, failed ? 0.02 : 0.001 * (1 + i * 7 % 60)}, {width, failed ? 256.0 : 32.0 + i}});
+  }
+  const auto found = groups(builder.study);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].failed, 8);
+  EXPECT_EQ(found[0].where.find("lr", found[0].where.find("lr") + 1), std::string::npos) << found[0].where;
+}
+
 TEST(Failures, OfOnePointThatFailsEachTimeAreThatPoint) {
   StudyBuilder builder;
   const auto layers = builder.number("layers", ParameterKind::kInt), dropout = builder.number("dropout");

@@ -135,7 +135,7 @@ void place(const Study& study, const StudyOptions& options, const StepModel& mod
   report.parallelism.since = parallel_since(study, timeline);
   const OpenCurve fewer = fewer_workers(timeline);
   for (const auto& [at, there] : fewer) report.parallelism.fewer.emplace_back(seconds(at - timeline.begin), there);
-  report.worker_time = worker_time(study, timeline, workers, fewer);
+  report.worker_time = worker_time(study, timeline, workers, gone_workers(timeline));
   add_between(timeline, report.worker_time, report.startup);
 }
 

@@ -265,6 +265,32 @@ TEST(StudyFacts, WorkersThatDieOrLeaveLeaveTheOthersTheirOwnGaps) {
   EXPECT_TRUE(study_facts(make({}).study, {}).parallelism.fewer.empty());
 }
 
+TEST(StudyFacts, WhoDiedBeforeAPauseOfAllIsNotIdleUntilIt) {
+  const auto two_sessions = [](double dies) {
+    StudyBuilder builder;
+    std::vector<std::tuple<double, double, TrialState>> trials;
+    for (const double begin : {0.0, 1'000'000.0})
+      for (const double until : {3'000.0, begin == 0 ? dies : 3'000.0}) {
+        double at = begin;
+        for (int k = 0; at < begin + until; ++k) {
+          const double length = 50 + (37 * k) % 21;
+          trials.emplace_back(at, at + length, TrialState::kComplete);
+          at += length + 1;
+        }
+        if (until < 3'000) trials.emplace_back(at, -1, TrialState::kRunning);
+      }
+    std::sort(trials.begin(), trials.end());
+    for (const auto& [begin, end, state] : trials) builder.add(state, begin, end);
+    return std::move(builder.study);
+  };
+  for (const double dies : {900.0, 3'000.0}) {
+    const StudyReport report = study_facts(two_sessions(dies), {.now = at(2'000'000)});
+    ASSERT_GT(report.paused_seconds, 900'000);
+    EXPECT_LT(report.worker_time.between, 0.04 * report.worker_time.total) << dies;
+    EXPECT_NEAR(report.worker_time.total, 9'000 + dies, 400);
+  }
+}
+
 TEST(StudyFacts, EverySecondOfAWorkerIsInOneAccount) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     Made made = make({.trials = 60 + static_cast<int>(seed), .workers = 1 + static_cast<int>(seed) % 6, .seed = seed});

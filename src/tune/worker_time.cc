@@ -102,15 +102,15 @@ ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Tol
 namespace {
 
 // Worker-seconds without a trial of those that are still there.
-double without_a_trial(const Timeline& timeline, const OpenCurve& alive, std::int64_t workers, const OpenCurve& fewer) {
+double without_a_trial(const Timeline& timeline, const OpenCurve& alive, std::int64_t workers, const OpenCurve& gone) {
   double sum = 0;
-  std::size_t step = 0;  // of `fewer`
+  std::size_t step = 0;  // of `gone`
   for (std::size_t i = 0; i < alive.size(); ++i) {
     const Nanos end = i + 1 < alive.size() ? alive[i + 1].first : timeline.end;
     for (Nanos from = alive[i].first; from < end;) {
-      while (step + 1 < fewer.size() && fewer[step + 1].first <= from) ++step;
-      const Nanos until = step + 1 < fewer.size() ? std::min(end, fewer[step + 1].first) : end;
-      const std::int64_t left = fewer.empty() ? 0 : fewer.front().second - fewer[step].second;
+      while (step + 1 < gone.size() && gone[step + 1].first <= from) ++step;
+      const Nanos until = step + 1 < gone.size() ? std::min(end, gone[step + 1].first) : end;
+      const std::int64_t left = gone.empty() || from < gone.front().first ? 0 : gone[step].second;
       const auto idle = static_cast<double>(std::max<std::int64_t>(0, workers - left - alive[i].second));
       sum += idle * seconds(until - from - timeline.paused(from, until));
       from = until;
@@ -121,7 +121,7 @@ double without_a_trial(const Timeline& timeline, const OpenCurve& alive, std::in
 
 }  // namespace
 
-WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_t workers, const OpenCurve& fewer) {
+WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_t workers, const OpenCurve& gone) {
   WorkerTime time;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const TrialSpan& span = timeline.spans[i];
@@ -139,7 +139,7 @@ WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_
     account += steps;
   }
   const OpenCurve alive = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
-  time.between = without_a_trial(timeline, alive, workers, fewer);
+  time.between = without_a_trial(timeline, alive, workers, gone);
   time.total = time.useful + time.discarded + time.failed + time.startup + time.running + time.between;
   return time;
 }

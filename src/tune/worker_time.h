@@ -11,9 +11,9 @@ namespace headroom::tune {
 [[nodiscard]] ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Told told,
                                            bool startup_known);
 
-// Every second of the workers in one account; those that had left by fewer_workers() have none from then on.
+// Every second of the workers in one account; those that had left by gone_workers() have none from then on.
 [[nodiscard]] WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_t workers,
-                                     const OpenCurve& fewer = {});
+                                     const OpenCurve& gone = {});
 
 // Adds what start-ups between trials take to `startup`, and the share of both kinds.
 void add_between(const Timeline& timeline, const WorkerTime& time, StartupFacts& startup);

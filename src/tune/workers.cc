@@ -233,7 +233,10 @@ void place_lanes(const Study& study, Timeline& timeline) {
   if (alike.p90 - alike.p10 >= kFarMoreAlike * (longest.p90 - longest.p10)) (void)pause(most);
 }
 
-OpenCurve fewer_workers(const Timeline& timeline) {
+namespace {
+
+// Of the trials that began from `from` to `until`, the end of a stretch in which the study went on.
+OpenCurve fewer_workers(const Timeline& timeline, Nanos from, Nanos until) {
   constexpr std::int64_t kGoOn = 3;  // trials that began since: else the study ran out
   struct Life {
     Nanos begin = 0, end = 0;
@@ -241,7 +244,7 @@ OpenCurve fewer_workers(const Timeline& timeline) {
   std::map<std::int64_t, Life> lives;
   std::vector<Nanos> begins;
   for (const TrialSpan& span : timeline.spans) {
-    if (!span.timed) continue;
+    if (!span.timed || span.begin < from || span.begin > until) continue;
     const auto [life, is_new] = lives.try_emplace(span.lane, Life{span.begin, span.alive_until});
     life->second.begin = std::min(life->second.begin, span.begin);
     life->second.end = std::max(life->second.end, span.alive_until);
@@ -252,14 +255,41 @@ OpenCurve fewer_workers(const Timeline& timeline) {
   for (const auto& [lane, life] : lives) {
     last_came = std::max(last_came, life.begin);
     const auto since = std::count_if(begins.begin(), begins.end(), [&](Nanos begin) { return begin > life.end; });
-    if (seconds(timeline.end - life.end) > timeline.longest && since >= kGoOn) left.push_back(life.end);
+    if (seconds(until - life.end) > timeline.longest && since >= kGoOn) left.push_back(life.end);
   }
   std::sort(left.begin(), left.end());
   if (left.empty() || left.size() == lives.size() || left.front() < last_came) return {};
   auto there = static_cast<std::int64_t>(lives.size());
-  OpenCurve curve{{timeline.begin, there}};
+  OpenCurve curve{{from, there}};
   for (const Nanos at : left) curve.emplace_back(at, --there);
   return curve;
+}
+
+}  // namespace
+
+OpenCurve fewer_workers(const Timeline& timeline) { return fewer_workers(timeline, timeline.begin, timeline.end); }
+
+OpenCurve gone_workers(const Timeline& timeline) {
+  std::vector<std::pair<Nanos, Nanos>> stretches{{timeline.begin, timeline.end}};  // all of it, then its sessions
+  Nanos from = timeline.begin;
+  for (const Standstill& still : timeline.stood_still) {
+    if (still.open > 0) continue;
+    stretches.emplace_back(from, timeline.begin + to_nanos(still.begin));
+    from = timeline.begin + to_nanos(still.end);
+  }
+  if (stretches.size() > 1) stretches.emplace_back(from, timeline.end);
+  std::map<Nanos, std::int64_t> gone;  // the most of all stretches
+  std::vector<std::pair<OpenCurve, Nanos>> curves;
+  for (const auto& [begin, end] : stretches) {
+    curves.emplace_back(fewer_workers(timeline, begin, end), end);
+    for (const auto& [at, there] : curves.back().first) gone[at] = 0;
+    if (end < timeline.end && !curves.back().first.empty()) gone[end] = 0;  // the next session has its own
+  }
+  for (auto& [at, count] : gone)
+    for (const auto& [curve, end] : curves)
+      for (const auto& [since, there] : curve)
+        if (since <= at && (at < end || end == timeline.end)) count = std::max(count, curve.front().second - there);
+  return {gone.begin(), gone.end()};
 }
 
 std::vector<double> gaps(const Timeline& timeline) {

@@ -42,6 +42,9 @@ void place_lanes(const Study& study, Timeline& timeline);
 // From the study's begin on so many workers, and from the last sign of one that died or left on, so many less, as its
 // lanes have it. Empty: none left before the study ran out, or others came later.
 [[nodiscard]] OpenCurve fewer_workers(const Timeline& timeline);
+// How many had left by then, of those that were there: also within a session that a pause of nobody ends, after which
+// others came.
+[[nodiscard]] OpenCurve gone_workers(const Timeline& timeline);
 
 // Seconds from the end of a trial to the begin of the next one of its worker.
 [[nodiscard]] std::vector<double> gaps(const Timeline& timeline);
