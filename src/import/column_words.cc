@@ -525,8 +525,10 @@ std::optional<Series> series_by_labels(std::string_view header) {
   return series.of.empty() ? std::nullopt : std::optional(series);
 }
 
-std::optional<WordedColumn> column_by_words(std::string_view header) {
-  WordedColumn column;
+namespace {
+
+// What a tool puts around the name of its reading is left away.
+std::string without_its_tool(std::string_view header) {
   // Weights & Biases puts the name of the run before it: "lively-sun-4 - system.gpu.0.gpu".
   // HWiNFO has "Performance Limit - Power".
   const auto run = header.rfind(" - ");
@@ -535,31 +537,49 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   const auto* const exported =
       std::find_if(kOfExporters.begin(), kOfExporters.end(), [&](const Pair& p) { return p.first == trim(header); });
   if (exported != kOfExporters.end()) header = exported->second;
-  const std::string plain = in_english(of_collector(trim(header)));
+  return in_english(of_collector(trim(header)));
+}
+
+// The words of a header but those for the GPU itself.
+struct WordsLeft {
+  Words left;  // in their usual spelling, each once, in order: "VRAM Total Used Memory"
+  Words said;  // as they are written
+  int gpu_words = 0;
+  bool system = false;
+};
+
+WordsLeft left_of(const Words& words, std::optional<int>& gpu) {
+  WordsLeft all;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = usual(words[i]);
+    if (word == "gpu") {
+      ++all.gpu_words;
+      const std::size_t next = i + 2 < words.size() && usual(words[i + 1]) == "index" ? i + 2 : i + 1;  // "gpu_id: 0"
+      const auto number = next < words.size() ? parse_number<int>(words[next]) : std::nullopt;
+      if (number && !gpu) gpu = number, i = next;
+    } else if (word == "system" || word == "sys") {
+      all.system = true;
+    } else {
+      all.said.push_back(words[i]);
+      if (!word.empty()) all.left.emplace_back(word);
+    }
+  }
+  std::sort(all.left.begin(), all.left.end());
+  all.left.erase(std::unique(all.left.begin(), all.left.end()), all.left.end());
+  return all;
+}
+
+}  // namespace
+
+std::optional<WordedColumn> column_by_words(std::string_view header) {
+  WordedColumn column;
+  const std::string plain = without_its_tool(header);
   header = plain;
   Words words = words_in(header, column.unit);
   if (auto time = time_by_words(words, column.unit)) return time;
   take_unit(words, column.unit);
   const std::optional<int> behind = take_number_behind(words, column.unit);
-  Words left, said;  // said: as they are written, without the GPU's
-  int gpu_words = 0;
-  bool system = false;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = usual(words[i]);
-    if (word == "gpu") {
-      ++gpu_words;
-      const std::size_t next = i + 2 < words.size() && usual(words[i + 1]) == "index" ? i + 2 : i + 1;  // "gpu_id: 0"
-      const auto number = next < words.size() ? parse_number<int>(words[next]) : std::nullopt;
-      if (number && !column.gpu) column.gpu = number, i = next;
-    } else if (word == "system" || word == "sys") {
-      system = true;
-    } else {
-      said.push_back(words[i]);
-      if (!word.empty()) left.emplace_back(word);
-    }
-  }
-  std::sort(left.begin(), left.end());
-  left.erase(std::unique(left.begin(), left.end()), left.end());  // "VRAM Total Used Memory"
+  const auto [left, said, gpu_words, system] = left_of(words, column.gpu);
   column.says_gpu = gpu_words > 0;
   if (system && !column.says_gpu) return std::nullopt;
   if (behind) {

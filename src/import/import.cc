@@ -311,6 +311,25 @@ Result<Nanos> start_date_of(std::string_view text) {
   return fail(Errc::kInvalidInput, fmt::format("'{}' is no date", text), "write it as 2025-11-05");
 }
 
+namespace {
+
+Result<Recording> import_table(const std::string& name, LogFormat format, std::string_view text,
+                               const ImportOptions& options) {
+  auto table = table_of(format, text);
+  if (!table) return tl::unexpected(within(name, table.error()));
+  const Attrs extra = std::move(table->extra);
+  const std::vector<std::string> left_out = std::move(table->left_out);
+  const std::string csv = std::exchange(*table, {}).csv();
+  ByteStream bytes = ByteStream::of(csv);
+  auto recording = read_csv_log(name + " as a table", bytes, format, options);
+  if (!recording) return recording;
+  recording->meta.extra.insert(extra.begin(), extra.end());
+  name_left_out(left_out, *recording);
+  return recording;
+}
+
+}  // namespace
+
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   text = without_mark(text);
@@ -351,19 +370,8 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kLines:
     case LogFormat::kDcgm:
     case LogFormat::kPrometheus:
-    case LogFormat::kExportCsv: {
-      auto table = table_of(format, text);
-      if (!table) return tl::unexpected(within(name, table.error()));
-      const Attrs extra = std::move(table->extra);
-      const std::vector<std::string> left_out = std::move(table->left_out);
-      const std::string csv = std::exchange(*table, {}).csv();
-      ByteStream bytes = ByteStream::of(csv);
-      auto recording = read_csv_log(name + " as a table", bytes, format, options);
-      if (!recording) return recording;
-      recording->meta.extra.insert(extra.begin(), extra.end());
-      name_left_out(left_out, *recording);
-      return recording;
-    }
+    case LogFormat::kExportCsv:
+      return import_table(name, format, text, options);
     case LogFormat::kKineto: {
       ByteStream bytes = ByteStream::of(text);
       return read_kineto(name, bytes);

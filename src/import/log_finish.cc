@@ -469,39 +469,60 @@ void name_hosts(LogData& data) {
     gpu.device.name = gpu.device.name.empty() ? gpu.host : fmt::format("{} ({})", gpu.device.name, gpu.host);
 }
 
+std::string log_with_index(const LogData& data) {
+  return vendor_of(data.extra).empty()
+             ? "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…"
+             : fmt::format("log with: {}", log_command(vendor_of(data.extra)));
+}
+
+// kInvalidInput: several rows have one time, and nothing says what tells them apart.
+Result<void> tell_rows_apart(LogData& data, GpuLog& gpu) {
+  fill_columns(gpu);
+  if (!shares_times(data, gpu)) return {};
+  if (are_samples_of_minutes(data, gpu)) {
+    data.spread_over_minutes = true;
+    return {};
+  }
+  if (data.whole_minutes && !data.time_column.empty() && data.may_tell_apart.empty())
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: the log has several rows for one time, again and again, and its times tell whole "
+                            "minutes: whether these are samples of one GPU or rows of several no column says",
+                            data.name),
+                fmt::format("samples of one GPU: --columns {} --log-interval 10s --start-date 2025-11-05 (as far as "
+                            "its rows are apart, and its date); else a {}",
+                            typed_word(data.time_column + "=-"), log_with_index(data)));
+  return fail(Errc::kInvalidInput,
+              fmt::format("{}: {} has several rows for one time, again and again, and no column that is known says "
+                          "what tells them apart (GPUs, processes, metrics), or the times are cut short",
+                          data.name, data.names_gpus ? fmt::format("GPU {}", gpu.device.index) : "the log"),
+              data.may_tell_apart.empty()
+                  ? log_with_index(data)
+                  : fmt::format("if '{0}' tells the GPUs apart: --columns {1}; else a {2}", data.may_tell_apart,
+                                typed_word(data.may_tell_apart + "=index"), log_with_index(data)));
+}
+
+// kInvalidInput: rows that name no GPU are of several.
+Result<void> are_of_one_gpu(LogData& data) {
+  if (!data.names_gpus && data.has_times && looks_like_several(data.gpus[0]))
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: the rows are about several GPUs, and no column says which", data.name),
+                log_with_index(data));
+  if (!data.names_gpus && data.has_times && step_back_now_and_then(data))
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: times step back again and again, as where rows are about several GPUs, and no column "
+                            "says which",
+                            data.name),
+                fmt::format("{}; rows of one GPU: sort them by time", log_with_index(data)));
+  return {};
+}
+
 }  // namespace
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   HR_TRYV(settle_fractions(data));
   take_engine_activity(data);
   for (GpuLog& gpu : data.gpus) take_free_memory(data, gpu, options.memory_total_bytes);
-  const std::string with_index =
-      vendor_of(data.extra).empty() ? "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…"
-                                    : fmt::format("log with: {}", log_command(vendor_of(data.extra)));
-  for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) {
-    fill_columns(data.gpus[i]);
-    if (!shares_times(data, data.gpus[i])) continue;
-    if (are_samples_of_minutes(data, data.gpus[i])) {
-      data.spread_over_minutes = true;
-      continue;
-    }
-    if (data.whole_minutes && !data.time_column.empty() && data.may_tell_apart.empty())
-      return fail(Errc::kInvalidInput,
-                  fmt::format("{}: the log has several rows for one time, again and again, and its times tell whole "
-                              "minutes: whether these are samples of one GPU or rows of several no column says",
-                              data.name),
-                  fmt::format("samples of one GPU: --columns {} --log-interval 10s --start-date 2025-11-05 (as far as "
-                              "its rows are apart, and its date); else a {}",
-                              typed_word(data.time_column + "=-"), with_index));
-    return fail(Errc::kInvalidInput,
-                fmt::format("{}: {} has several rows for one time, again and again, and no column that is known says "
-                            "what tells them apart (GPUs, processes, metrics), or the times are cut short",
-                            data.name, data.names_gpus ? fmt::format("GPU {}", data.gpus[i].device.index) : "the log"),
-                data.may_tell_apart.empty()
-                    ? with_index
-                    : fmt::format("if '{0}' tells the GPUs apart: --columns {1}; else a {2}", data.may_tell_apart,
-                                  typed_word(data.may_tell_apart + "=index"), with_index));
-  }
+  for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) HR_TRYV(tell_rows_apart(data, data.gpus[i]));
   name_hosts(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
   close_leaps(data);
@@ -515,15 +536,7 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
     check_memory(data, gpu);
     check_memory_util(data, gpu);
   }
-  if (!data.names_gpus && data.has_times && looks_like_several(data.gpus[0]))
-    return fail(Errc::kInvalidInput,
-                fmt::format("{}: the rows are about several GPUs, and no column says which", data.name), with_index);
-  if (!data.names_gpus && data.has_times && step_back_now_and_then(data))
-    return fail(Errc::kInvalidInput,
-                fmt::format("{}: times step back again and again, as where rows are about several GPUs, and no column "
-                            "says which",
-                            data.name),
-                fmt::format("{}; rows of one GPU: sort them by time", with_index));
+  HR_TRYV(are_of_one_gpu(data));
   if (!data.names_gpus)
     data.losses.add(LossKind::kNoGpuColumn, 1,
                     [] { return std::string("no column says which GPU a row is about: taken as one GPU"); });

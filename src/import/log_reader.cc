@@ -22,14 +22,6 @@ namespace {
 
 constexpr std::int64_t kNoteLimit = 100;  // events for odd lines; all of them are counted
 
-std::string shorten(std::string_view text) {
-  constexpr std::size_t kLimit = 120;
-  std::string printable(text.substr(0, kLimit));
-  for (char& c : printable)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return text.size() > kLimit ? printable + "…" : printable;
-}
-
 bool tells_of_a_lost_gpu(std::string_view text) {
   return text.find("GPU is lost") != std::string_view::npos ||
          text.find("Unable to determine the device handle") != std::string_view::npos;
@@ -43,6 +35,14 @@ std::size_t column_of(std::string_view cell, std::string_view line) {
 }
 
 }  // namespace
+
+std::string shorten(std::string_view text) {
+  constexpr std::size_t kLimit = 120;
+  std::string printable(text.substr(0, kLimit));
+  for (char& c : printable)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return text.size() > kLimit ? printable + "…" : printable;
+}
 
 bool LineCursor::next() {
   begun_.clear();
@@ -73,186 +73,6 @@ std::string_view LineCursor::rest() {
   for (auto more = bytes_->next(); !more.empty(); more = bytes_->next()) all_ += more;
   bytes_ = nullptr;
   return rest_ = all_;
-}
-
-namespace {
-// Where only reasons were asked for that limit nothing ("gpu_idle"), nobody knows of those that do. Beside the
-// utilisation they tell nothing else.
-void drop_reasons_without_limits(LogColumns& columns, const std::function<void(std::size_t)>& drop) {
-  const bool limits = std::any_of(columns.reasons.begin(), columns.reasons.end(), [](const LogField& f) {
-    return (f.rule.reason_bit & (kReasonGpuIdle | kReasonApplicationClocks | kReasonSyncBoost)) == 0;
-  });
-  const bool utilisation = std::any_of(columns.metrics.begin(), columns.metrics.end(),
-                                       [](const LogField& f) { return f.rule.metric == Metric::kGpuUtil; });
-  if (limits || !utilisation) return;
-  for (const LogField& field : columns.reasons) drop(field.column);
-  columns.reasons.clear();
-}
-}  // namespace
-
-namespace {
-
-// By columns that the tools of one vendor alone write.
-void note_vendor(const std::vector<std::string_view>& names, Attrs& extra) {
-  constexpr std::array<std::string_view, 8> kAmd{
-      "gfx_activity", "gfx activity", "gfx_util",     "gfx%",
-      "gfx_0_clk",    "umc_activity", "socket_power", "graphics package power"};
-  for (const std::string_view name : names) {
-    const std::string small = lower(trim(name));
-    const bool amd = small == "gfx" || std::any_of(kAmd.begin(), kAmd.end(), [&](std::string_view word) {
-                       return small.find(word) != std::string::npos;
-                     });
-    if (amd) extra.try_emplace(std::string(kVendor), "amd");
-    if (trim(name) == "DeviceId") extra.try_emplace(std::string(kVendor), "intel");  // xpu-smi
-  }
-}
-
-}  // namespace
-
-std::optional<std::size_t> LogColumns::identity() const {
-  if (uuid) return uuid;
-  if (index) return index;
-  return pci ? pci : serial;
-}
-
-// Headers that come later may have a unit where the first had none, and the other way round.
-void LogReader::settle_scale(ColumnRule& rule, std::size_t slot) {
-  if (rule.dimension != Dimension::kRatio) return;
-  auto& scales = builder_.data().scales;
-  const auto known = std::find_if(scales.begin(), scales.end(), [&](const auto& s) { return s.slot == slot; });
-  if (known == scales.end()) {
-    scales.push_back({slot, rule.of_one, !rule.of_one});
-    return;
-  }
-  known->says_percent = known->says_percent || !rule.of_one;
-  if (known->open == rule.of_one) return;
-  for (std::int64_t* number : {&rule.multiplier, &rule.low, &rule.high})
-    *number = known->open ? *number * kOfOneScale : *number / kOfOneScale;
-  rule.of_one = known->open;
-}
-
-LogColumns LogReader::columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
-                              std::uint32_t line) {
-  LogColumns columns;
-  columns.count = names.size();
-  const auto is_called = [](std::string_view name, std::string_view wanted) {
-    return bare_header(in_english(name)) == wanted;
-  };
-  const auto is_there = [&](std::string_view wanted) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view n) { return is_called(n, wanted); });
-  };
-  const bool date_and_time = is_there("date") && is_there("time");
-  int clock_rank = 0;
-  std::optional<std::size_t> sm_share;
-  std::string not_kept;
-  std::int64_t dropped = 0;
-  const auto drop = [&](std::string_view name) {
-    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ",
-                            name == kEpochNumber ? "epoch" : header_as_utf8(shorten(trim(name))));
-    ++dropped;
-  };
-  note_vendor(names, builder_.data().extra);
-  builder_.data().of_processes |= std::any_of(names.begin(), names.end(), names_processes);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    auto rule = find(names[i]);
-    if (rule && rule->role == ColumnRole::kTimestamp && date_and_time) {
-      if (is_called(names[i], "date")) rule->role = ColumnRole::kDate;
-      if (is_called(names[i], "time")) rule->role = ColumnRole::kTime;
-    }
-    const auto take = [&](std::optional<std::size_t>& place) { place ? drop(names[i]) : void(place = i); };
-    if (!rule && is_sm_share(names[i]) && !sm_share) {
-      sm_share = i;  // as dmon calls the utilisation, beside other readings of a GPU
-      continue;
-    }
-    if (!rule) {
-      if (!trim(names[i]).empty()) drop(names[i]);
-      if (may_be_utilization(names[i]) && unknown_utilization_.empty()) unknown_utilization_ = trim(names[i]);
-      continue;
-    }
-    switch (rule->role) {
-      case ColumnRole::kTimestamp:
-        if (columns.timestamp && rule->rank < clock_rank) drop(names[*std::exchange(columns.timestamp, std::nullopt)]);
-        if (!columns.timestamp)
-          clock_rank = rule->rank, columns.time_unit = rule->multiplier, columns.elapsed = clock_rank > 0;
-        take(columns.timestamp);
-        break;
-      case ColumnRole::kDate:
-        take(columns.date);
-        break;
-      case ColumnRole::kTime:
-        take(columns.time);
-        break;
-      case ColumnRole::kIndex:
-        take(columns.index);
-        break;
-      case ColumnRole::kUuid:
-        take(columns.uuid);
-        break;
-      case ColumnRole::kPciBusId:
-        take(columns.pci);
-        break;
-      case ColumnRole::kSerial:
-        take(columns.serial);
-        break;
-      case ColumnRole::kHost:
-        if (!columns.host) columns.numbered_hosts = names[i] == kHostNumber;
-        take(columns.host);
-        break;
-      case ColumnRole::kPhase:
-        take(columns.phase);
-        break;
-      case ColumnRole::kFree:
-        columns.free ? drop(names[i]) : void(columns.free = {i, *rule, 0});
-        break;
-      case ColumnRole::kFact:
-        columns.facts.push_back({i, *rule, 0});
-        break;
-      case ColumnRole::kReasonBit:
-        columns.reasons.push_back({i, *rule, 0});
-        break;
-      case ColumnRole::kNotKept:
-        drop(names[i]);
-        break;
-      case ColumnRole::kMetric: {
-        const auto same = std::find_if(columns.metrics.begin(), columns.metrics.end(),
-                                       [&](const LogField& f) { return f.rule.metric == rule->metric; });
-        if (same != columns.metrics.end() && rule->rank >= same->rule.rank) {
-          drop(names[i]);
-          break;
-        }
-        const std::size_t slot = builder_.slot(rule->metric);
-        if (same == columns.metrics.end())
-          columns.metrics.push_back({i, *rule, slot});
-        else
-          drop(names[same->column]), *same = {i, *rule, slot};
-      }
-    }
-  }
-  if (sm_share && !take_sm_share(*sm_share, find, columns)) drop(names[*sm_share]);
-  if (columns.timestamp && columns.time) columns.date = columns.time = std::nullopt;
-  if (columns.timestamp) builder_.data().time_column = trim(names[*columns.timestamp]);
-  for (LogField& field : columns.metrics) settle_scale(field.rule, field.slot);
-  const bool has_mask = std::any_of(columns.metrics.begin(), columns.metrics.end(),
-                                    [](const LogField& f) { return f.rule.metric == Metric::kEventReasons; });
-  if (has_mask) columns.reasons.clear();  // the mask says all of it
-  drop_reasons_without_limits(columns, [&](std::size_t column) { drop(names[column]); });
-  if (!columns.reasons.empty()) columns.reasons_slot = builder_.slot(Metric::kEventReasons);
-  builder_.data().losses.add(LossKind::kColumnNotKept, dropped,
-                             [&] { return fmt::format("{} (line {})", not_kept, line); });
-  return columns;
-}
-
-// Where no other column is the utilisation.
-bool LogReader::take_sm_share(std::size_t column, const ColumnFinder& find, LogColumns& columns) {
-  const auto tells_use = [](const LogField& field) {
-    return field.rule.metric == Metric::kGpuUtil || field.rule.metric == Metric::kGraphicsActive ||
-           field.rule.metric == Metric::kSmActive;
-  };
-  const auto& metrics = columns.metrics;
-  const auto rule = find("utilization.gpu [%]");
-  if (!rule || metrics.empty() || std::any_of(metrics.begin(), metrics.end(), tells_use)) return false;
-  columns.metrics.push_back({column, *rule, builder_.slot(rule->metric)});
-  return true;
 }
 
 void LogReader::assume_month_first(std::string_view first) {

@@ -45,6 +45,9 @@ class LineCursor {
   bool complete_ = true;
 };
 
+// For messages: on one line, and no longer than one.
+[[nodiscard]] std::string shorten(std::string_view text);
+
 struct FailedTool;
 
 // A column of the log that is kept: where it stands, how it is read, where it goes.

@@ -63,6 +63,28 @@ std::optional<Columns> columns_of(std::string_view header) {
   return columns;
 }
 
+// Adds what each worker counted, as marks; the end of the last step of all.
+Nanos add_workers(const std::map<std::int64_t, std::map<std::int64_t, Nanos>>& lengths, MemorySink& sink,
+                  std::uint64_t& hash) {
+  Nanos end = 0;
+  for (const auto& [worker, steps] : lengths) {
+    const SourceId source = sink.add_source({SourceKind::kMarks,
+                                             fmt::format("worker/{}", worker),
+                                             kNoSource,
+                                             {{"via", "table"}, {"worker", fmt::format("{}", worker)}}});
+    Nanos at = 0;
+    std::int64_t done = 0;
+    sink.add_row(source, at, std::array{Cell{Metric::kSteps, 0, std::nullopt}});
+    for (const auto& [step, length] : steps) {
+      at = std::min(at + length, kLatest);
+      sink.add_row(source, at, std::array{Cell{Metric::kSteps, ++done, std::nullopt}});
+      hash = fnv1a(static_cast<std::uint64_t>(length), hash);
+    }
+    end = std::max(end, at);
+  }
+  return end;
+}
+
 }  // namespace
 
 bool is_step_times(std::string_view text) {
@@ -103,21 +125,7 @@ Result<Recording> read_step_times(const std::string& name, std::string_view text
   MemorySink sink;
   RecordingMeta meta;
   std::uint64_t hash = fnv1a(name);
-  for (const auto& [worker, steps] : lengths) {
-    const SourceId source = sink.add_source({SourceKind::kMarks,
-                                             fmt::format("worker/{}", worker),
-                                             kNoSource,
-                                             {{"via", "table"}, {"worker", fmt::format("{}", worker)}}});
-    Nanos at = 0;
-    std::int64_t done = 0;
-    sink.add_row(source, at, std::array{Cell{Metric::kSteps, 0, std::nullopt}});
-    for (const auto& [step, length] : steps) {
-      at = std::min(at + length, kLatest);
-      sink.add_row(source, at, std::array{Cell{Metric::kSteps, ++done, std::nullopt}});
-      hash = fnv1a(static_cast<std::uint64_t>(length), hash);
-    }
-    meta.end = std::max(meta.end, at);
-  }
+  meta.end = add_workers(lengths, sink, hash);
   meta.id = fmt::format("{:016x}", hash);
   meta.origin = "import:step-times";
   meta.writer = "headroom " HEADROOM_VERSION;

@@ -233,6 +233,29 @@ std::string sharing_words(const PmonProcesses& processes) {
   return "";
 }
 
+// Of a row's process; `cell`: what the row has under a name.
+template <class CellOf>
+void add_sums(const CellOf& cell, PmonRound& round) {
+  if (const auto memory = parse_number<double>(cell("fb")); memory && *memory >= 0) round.sums["fb"] += *memory;
+  for (const auto& [name, column] : kPmonColumns) {
+    const auto value = parse_number<double>(cell(name));
+    // "-" where nothing was sampled: of the SMs and the memory that is a process at rest, or none.
+    const bool at_rest = cell(name) == "-" && (name == "sm" || name == "mem");
+    if (value || at_rest) round.sums[name] += std::max(0.0, value.value_or(0));
+  }
+}
+
+void tell_processes(const PmonProcesses& processes, const NamedProcesses& named, bool several_gpus, Attrs& extra) {
+  if (std::string words = processes_words(processes, several_gpus); !words.empty())
+    extra["processes"] = std::move(words);
+  else if (std::string one = named.words(); !one.empty())
+    extra.emplace(kNamedProcesses, std::move(one));
+  if (std::string words = newcomer_words(processes); !words.empty())
+    extra["newcomer"] = std::move(words);
+  else if (std::string both = sharing_words(processes); !both.empty())
+    extra["sharing"] = std::move(both);
+}
+
 }  // namespace
 
 // "# gpu pid type sm mem enc dec command", with "-o DT" behind date and time. A GPU without a process has one row of
@@ -284,13 +307,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
       on.until = cell("time");
       on.shares.emplace_back(round.number, percent_of(cell("sm")));
     }
-    if (const auto memory = parse_number<double>(cell("fb")); memory && *memory >= 0) round.sums["fb"] += *memory;
-    for (const auto& [name, column] : kPmonColumns) {
-      const auto value = parse_number<double>(cell(name));
-      // "-" where nothing was sampled: of the SMs and the memory that is a process at rest, or none.
-      const bool at_rest = cell(name) == "-" && (name == "sm" || name == "mem");
-      if (value || at_rest) round.sums[name] += std::max(0.0, value.value_or(0));
-    }
+    add_sums(cell, round);
   }
   for (auto& [gpu, round] : rounds) finish_round(round, table);
   tell_the_last(processes, rounds, table.extra);
@@ -298,14 +315,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   if (std::find(names.begin(), names.end(), "sm") == names.end())
     return fail(Errc::kInvalidInput, "processes and their memory, as of pmon -s m, and nothing that the GPU did",
                 "nvidia-smi pmon -s um -o DT > pmon.log");
-  if (std::string words = processes_words(processes, rounds.size() > 1); !words.empty())
-    table.extra["processes"] = std::move(words);
-  else if (std::string one = named.words(); !one.empty())
-    table.extra.emplace(kNamedProcesses, std::move(one));
-  if (std::string words = newcomer_words(processes); !words.empty())
-    table.extra["newcomer"] = std::move(words);
-  else if (std::string both = sharing_words(processes); !both.empty())
-    table.extra["sharing"] = std::move(both);
+  tell_processes(processes, named, rounds.size() > 1, table.extra);
   return table;
 }
 

@@ -580,13 +580,27 @@ bool are_smi_stats(std::string_view text) {
   return known == kFewest;
 }
 
+namespace {
+
+LogTable rows_of(std::vector<LongReading>& readings) {
+  RowsByMetric rows;
+  sort_by_time(readings);
+  for (const LongReading& reading : readings)
+    rows.add(reading.host, reading.gpu, reading.time, reading.column, reading.value, [&](const auto& put) {
+      if (!reading.host.empty()) put("hostname", reading.host);
+      if (!reading.gpu.empty()) put(is_uuid(reading.gpu) ? "uuid" : "index", reading.gpu);
+    });
+  return rows.table();
+}
+
+}  // namespace
+
 Result<LogTable> table_of_long(std::string_view text) {
   if (are_smi_stats(text)) {
     std::string headed = "gpu,metric,timestamp,value\n";
     headed += text;
     return table_of_long(headed);
   }
-  RowsByMetric rows;
   LineCursor lines(text);
   const std::string_view header = without_annotations(text);
   while (lines.next() && trim(lines.line()) != header) continue;
@@ -628,13 +642,7 @@ Result<LogTable> table_of_long(std::string_view text) {
     readings.push_back(
         {host, gpu.empty() ? of_row : std::string_view(gpu), cells[*columns.time], column, cells[*columns.value]});
   }
-  sort_by_time(readings);
-  for (const LongReading& reading : readings)
-    rows.add(reading.host, reading.gpu, reading.time, reading.column, reading.value, [&](const auto& put) {
-      if (!reading.host.empty()) put("hostname", reading.host);
-      if (!reading.gpu.empty()) put(is_uuid(reading.gpu) ? "uuid" : "index", reading.gpu);
-    });
-  LogTable table = rows.table();
+  LogTable table = rows_of(readings);
   table.left_out.assign(left_out.begin(), left_out.end());
   name_unused_columns(names, columns, table.left_out);
   if (table.empty())

@@ -72,70 +72,98 @@ void WorkRows::finish() {
   sink_.add_list_row(source_, row_);
 }
 
+namespace {
+
+// Rows of what is open at each instant.
+class NestedRows {
+ public:
+  NestedRows(std::size_t deepest, Times times, const Dictionary& names, MemorySink& sink, SourceId source)
+      : deepest_(deepest), times_(times), names_(names), known_(names.texts(), kNoText), sink_(sink), source_(source) {}
+
+  void add(const NamedInterval& one);  // in order of their begin
+  void finish() {
+    close_until(INT64_MAX);
+    if (row_) sink_.add_list_row(source_, *row_);
+  }
+
+ private:
+  struct Open : NamedInterval {
+    ListId counted = kNoList;  // as what it was counted
+    std::int32_t nth = 0;
+  };
+  void put(Nanos at);
+  void close_until(Nanos at);
+
+  std::size_t deepest_;
+  Times times_;
+  const Dictionary& names_;
+  std::vector<TextId> texts_, known_;  // known_: by name
+  MemorySink& sink_;
+  SourceId source_;
+  std::vector<Open> open_;  // those of any depth, the outermost first; then the others by their depth
+  std::unordered_map<ListId, std::int32_t> begun_;
+  std::optional<ListRow> row_;
+};
+
+void NestedRows::put(Nanos at) {
+  texts_.clear();
+  const bool all = open_.empty() || open_.back().depth == NamedInterval::kAnyDepth;
+  for (const NamedInterval& one : open_) {
+    if (!all && one.depth == NamedInterval::kAnyDepth) continue;
+    TextId& text = known_[one.name];
+    if (text == kNoText) text = sink_.intern(names_.text_of(one.name));
+    texts_.push_back(text);
+  }
+  const ListId list = sink_.intern_list(texts_);
+  if (list == kNoList) return;
+  if (times_ == Times::kCounted && !open_.empty() && open_.back().counted != list)
+    open_.back().counted = list, open_.back().nth = ++begun_[list];
+  const std::int32_t nth = open_.empty() ? 0 : open_.back().nth;
+  if (row_ && row_->list == list && row_->value == nth) return;
+  if (row_ && row_->at < at) sink_.add_list_row(source_, *row_);
+  row_ = ListRow{at, list, nth};
+}
+
+void NestedRows::close_until(Nanos at) {
+  for (;;) {
+    Nanos first = INT64_MAX;
+    for (const NamedInterval& one : open_) first = std::min(first, one.end);
+    if (open_.empty() || first > at) return;
+    std::erase_if(open_, [&](const NamedInterval& one) { return one.end <= first; });
+    put(first);
+  }
+}
+
+void NestedRows::add(const NamedInterval& one) {
+  // What follows another begins, by the rounding of a profiler's times, now and then a little before its end.
+  for (NamedInterval& other : open_)
+    if (other.end > one.begin && other.end - one.begin <= kMicrosecond && one.end > other.end) other.end = one.begin;
+  close_until(one.begin);
+  Open opened{one};
+  if (one.depth != NamedInterval::kAnyDepth)
+    std::erase_if(open_, [&](const NamedInterval& other) { return other.depth == one.depth; });
+  const auto within =
+      std::find_if(open_.begin(), open_.end(), [&](const NamedInterval& other) { return other.depth > one.depth; });
+  if (one.depth == NamedInterval::kAnyDepth && within != open_.begin()) {
+    if (static_cast<std::size_t>(within - open_.begin()) >= deepest_) return;
+    opened.end = std::min(opened.end, std::prev(within)->end);
+  }
+  open_.insert(within, opened);
+  put(one.begin);
+}
+
+}  // namespace
+
 void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, Times times, const Dictionary& names,
                   MemorySink& sink, SourceId source) {
   std::sort(intervals.begin(), intervals.end(), [](const NamedInterval& a, const NamedInterval& b) {
     return std::tuple(a.begin, a.depth, -a.end) < std::tuple(b.begin, b.depth, -b.end);
   });
   sink.reserve_list_rows(source, 2 * intervals.size() + 1);
-  struct Open : NamedInterval {
-    ListId counted = kNoList;  // as what it was counted
-    std::int32_t nth = 0;
-  };
-  std::vector<Open> open;  // those of any depth, the outermost first; then the others by their depth
-  std::unordered_map<ListId, std::int32_t> begun;
-  std::vector<TextId> texts, known(names.texts(), kNoText);
-  std::optional<ListRow> row;
-  const auto put = [&](Nanos at) {
-    texts.clear();
-    const bool all = open.empty() || open.back().depth == NamedInterval::kAnyDepth;
-    for (const NamedInterval& one : open) {
-      if (!all && one.depth == NamedInterval::kAnyDepth) continue;
-      TextId& text = known[one.name];
-      if (text == kNoText) text = sink.intern(names.text_of(one.name));
-      texts.push_back(text);
-    }
-    const ListId list = sink.intern_list(texts);
-    if (list == kNoList) return;
-    if (times == Times::kCounted && !open.empty() && open.back().counted != list)
-      open.back().counted = list, open.back().nth = ++begun[list];
-    const std::int32_t nth = open.empty() ? 0 : open.back().nth;
-    if (row && row->list == list && row->value == nth) return;
-    if (row && row->at < at) sink.add_list_row(source, *row);
-    row = ListRow{at, list, nth};
-  };
-  const auto close_until = [&](Nanos at) {
-    for (;;) {
-      Nanos first = INT64_MAX;
-      for (const NamedInterval& one : open) first = std::min(first, one.end);
-      if (open.empty() || first > at) return;
-      std::erase_if(open, [&](const NamedInterval& one) { return one.end <= first; });
-      put(first);
-    }
-  };
-  // What follows another begins, by the rounding of a profiler's times, now and then a little before its end.
-  const auto end_what_it_follows = [&](const NamedInterval& one) {
-    for (NamedInterval& other : open)
-      if (other.end > one.begin && other.end - one.begin <= kMicrosecond && one.end > other.end) other.end = one.begin;
-  };
-  for (const NamedInterval& one : intervals) {
-    if (one.end <= one.begin) continue;
-    end_what_it_follows(one);
-    close_until(one.begin);
-    Open opened{one};
-    if (one.depth != NamedInterval::kAnyDepth)
-      std::erase_if(open, [&](const NamedInterval& other) { return other.depth == one.depth; });
-    const auto within =
-        std::find_if(open.begin(), open.end(), [&](const NamedInterval& other) { return other.depth > one.depth; });
-    if (one.depth == NamedInterval::kAnyDepth && within != open.begin()) {
-      if (static_cast<std::size_t>(within - open.begin()) >= deepest) continue;
-      opened.end = std::min(opened.end, std::prev(within)->end);
-    }
-    open.insert(within, opened);
-    put(one.begin);
-  }
-  close_until(INT64_MAX);
-  if (row) sink.add_list_row(source, *row);
+  NestedRows rows(deepest, times, names, sink, source);
+  for (const NamedInterval& one : intervals)
+    if (one.end > one.begin) rows.add(one);
+  rows.finish();
 }
 
 }  // namespace headroom
