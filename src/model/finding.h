@@ -38,6 +38,16 @@ struct Gain {
 };
 
 // Words of a fix where the recording knows it nearer than the catalogue: what to do is the finding's advice, and what
+// What a cause of a set can have cost at most, where the recording bounds it nearer than by the finding's gain.
+struct OwnLimit {
+  Cause cause{};
+  double high = 1.0;      // factor of time at equal work
+  std::string condition;  // "if what came over PCIe took no time: 1.6 s at 3 GB/s"
+  bool operator==(const OwnLimit&) const = default;
+
+  [[nodiscard]] Gain gain() const { return {.high = high, .condition = condition, .causes = {cause}}; }
+};
+
 // is not empty here takes the place of the catalogue's.
 struct Remedy {
   std::string_view fix;  // its id
@@ -72,12 +82,14 @@ struct Finding {
   std::string would_overturn;  // the one observation that would
   std::string advice;          // what to try; "" where there is nothing to try
   std::optional<Remedy> remedy;
-  std::optional<Gain> gain;  // of time at equal work, where this recording bounds it
-  Claims counted;            // all time that the gain counts, where that is more than the claims
-  std::string bound;         // the gain in words; "" without advice
+  std::optional<Gain> gain;      // of time at equal work, where this recording bounds it
+  std::vector<OwnLimit> limits;  // of candidates, each below the gain
+  Claims counted;                // all time that the gain counts, where that is more than the claims
+  std::string bound;             // the gain in words; "" without advice
   bool operator==(const Finding&) const = default;
 
-  [[nodiscard]] Nanos cost() const { return length(claims); }  // device-nanoseconds
+  [[nodiscard]] Nanos cost() const { return length(claims); }     // device-nanoseconds
+  [[nodiscard]] const OwnLimit* limit_of(Cause candidate) const;  // nullptr: its gain is the finding's
   [[nodiscard]] std::string_view speaks_for_candidate(std::size_t i) const {
     return i < speaks_for.size() ? std::string_view(speaks_for[i]) : std::string_view();
   }

@@ -16,6 +16,7 @@
 #include "model/observations.h"
 #include "plan/fill.h"
 #include "plan/fit.h"
+#include "plan/limits.h"
 #include "plan/measured.h"
 #include "plan/named_code.h"
 #include "plan/observe.h"
@@ -153,6 +154,8 @@ class Maker {
       if (finding->gain && !finding->cause) {
         option.gain.any_cause = false;
         option.gain.causes = {fix.cause};
+        if (const OwnLimit* own = finding->limit_of(fix.cause)) option.gain = own->gain();
+        option.gain.high = 1;
         // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
         made.change.keeps =
             fix.cause == Cause::kExposedCommunication && e_.bound && finding->gain->high > e_.bound->speedup_high;
@@ -173,6 +176,7 @@ class Maker {
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
+    if (!made.measured) keep_within_limits(e_, model_, made);
     if (!is_there(made)) made_.push_back(std::move(made));
   }
 

@@ -98,6 +98,11 @@ Json finding_json(const Explanation& e, std::size_t index) {
     if (!info(cause).beyond.empty()) beyond.push_back({{"cause", info(cause).id}, {"takes", info(cause).beyond}});
   }
   for (std::size_t i = 0; i < finding.candidates.size(); ++i) evidence.push_back(finding.speaks_for_candidate(i));
+  Json gains = Json::array();
+  for (const Cause cause : finding.candidates) {
+    const OwnLimit* limit = finding.limit_of(cause);
+    gains.push_back(gain_json(limit ? std::optional(limit->gain()) : finding.gain));
+  }
   const Nanos budget = e.ledger.budget();
   return {{"id", index + 1},
           {"part_of", finding.part_of ? Json(*finding.part_of + 1) : Json(nullptr)},
@@ -106,6 +111,7 @@ Json finding_json(const Explanation& e, std::size_t index) {
           {"candidates", candidates},
           {"candidate_labels", candidate_labels},
           {"candidate_evidence", evidence},
+          {"candidate_gains", gains},
           {"beyond", beyond},
           {"title", finding.title},
           {"device_seconds", seconds(finding.cost())},
