@@ -114,7 +114,7 @@ std::vector<Finding> idle_validation(const Analysis& a, const IdleParts& parts) 
 }
 
 std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
-  Claims claims = open_time(a, parts, {Account::kTransfer});
+  Claims claims = united(open_time(a, parts, {Account::kTransfer}), parts.copies);
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};
