@@ -33,6 +33,9 @@ std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
                                        [](const auto& x, const auto& y) { return x.second < y.second; });
     if (most->first != stacks::Family::kNone) families[place] = most->first;
   }
+  for (const stacks::StackKind& kind : stacks.kinds)  // of threads that were at it beside others only
+    if (kind.family != stacks::Family::kNone && !looks_at.contains(kind.where))
+      families.try_emplace(kind.where, kind.family);
   return families;
 }
 
