@@ -37,7 +37,6 @@ struct Gain {
   [[nodiscard]] std::string words() const;  // all of that: "if the cause is data loading, and ..."
 };
 
-// Words of a fix where the recording knows it nearer than the catalogue: what to do is the finding's advice, and what
 // What a cause of a set can have cost at most, where the recording bounds it nearer than by the finding's gain.
 struct OwnLimit {
   Cause cause{};
@@ -48,6 +47,7 @@ struct OwnLimit {
   [[nodiscard]] Gain gain() const { return {.high = high, .condition = condition, .causes = {cause}}; }
 };
 
+// Words of a fix where the recording knows it nearer than the catalogue: what to do is the finding's advice, and what
 // is not empty here takes the place of the catalogue's.
 struct Remedy {
   std::string_view fix;  // its id
@@ -74,7 +74,8 @@ struct Finding {
   bool by_threads = false;          // other threads of its process make what the main one waits for in this time
   bool threads_hardly_ran = false;  // other threads of its process: to have fewer of them would save next to nothing
   bool may_import_late = false;     // modules that are imported later would make it shorter
-  std::string interpreter_at;       // the place of another thread that has the interpreter for most of this time
+  bool from_afar = false;      // if data is waited for in this time, it comes from elsewhere: none came from storage
+  std::string interpreter_at;  // the place of another thread that has the interpreter for most of this time
   Confidence confidence = Confidence::kMedium;
   Tiers tiers;                        // the evidence it rests on
   std::vector<std::string> evidence;  // sentences with numbers and times

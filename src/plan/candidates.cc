@@ -142,7 +142,7 @@ class Maker {
     fit_to_the_job(e_, fix, finding, known, option);
     made.effort = fix.effort;
     made.asked = asked;
-    if (finding && !finding->cause) made.look = step_of_observation(fix.cause, e_.meta);
+    if (finding && !finding->cause) made.look = step_of_observation(fix.cause, *finding, e_.meta);
     made.surely = finding ? probability_of(finding->confidence) : kLow;
     made.probability = made.surely * part_of_set;
     if (finding) {
@@ -161,8 +161,9 @@ class Maker {
             fix.cause == Cause::kExposedCommunication && e_.bound && finding->gain->high > e_.bound->speedup_high;
         if (made.change.keeps) option.gain.condition = "if no GPU waited for another, while each keeps its kernels";
       }
-      made.flipped = finding->cause ? finding->would_overturn
-                                    : fmt::format("{}, if it names another cause", observation(fix.cause));
+      made.flipped = finding->cause
+                         ? finding->would_overturn
+                         : fmt::format("{}, if it names another cause", next_observation(fix.cause, *finding, e_.meta));
       if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
         option.gain = {.condition = "none for this job, which takes as long with fewer; the others come back"};
     } else {

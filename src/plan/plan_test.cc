@@ -424,7 +424,7 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   const auto look = [](Cause cause) {
     RecordingMeta meta;
     meta.origin = "run", meta.tiers = "NPY", meta.stop_reason = "job_ended";
-    return fmt::format("{}: {}", info(cause).words, step_of_observation(cause, meta));
+    return fmt::format("{}: {}", info(cause).words, step_of_observation(cause, Finding{}, meta));
   };
   EXPECT_EQ(p.options[1].apply, look(Cause::kLoggingUpload) + "; " + look(Cause::kSlowStorage));
   EXPECT_EQ(option(plan(sleeping_in(0.5)), "named_code"), nullptr) << "no place has most of it";
@@ -474,7 +474,7 @@ TEST(Plan, ChangesForASetStandByTheLookThatChoosesAmongThem) {
   for (const Option& one : p.options) {
     if (!one.cause || one.candidates.empty()) continue;
     ++changes;
-    const std::string look = step_of_observation(*one.cause, e.meta);
+    const std::string look = step_of_observation(*one.cause, e.findings[*one.finding], e.meta);
     EXPECT_THAT(observe->apply, ::testing::HasSubstr(look)) << one.id;
     if (looks.empty() || looks.back() != look) looks.push_back(look);
   }
