@@ -92,6 +92,7 @@ CodeSeen code_seen(const Recording& recording, const StackView& stacks, const Jo
                    const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
                    const Thresholds& limits) {
   CodeSeen seen;
+  seen.roles = loop_roles(recording, stacks, job, devices);
   seen.workers = worker_looks(stacks, job, devices);
   seen.other_threads = thread_code(stacks, job, devices);
   const auto left_out = [](const Loss& loss) { return loss.what == info(LossKind::kStackLeftOut).name; };

@@ -17,6 +17,7 @@
 #include "diagnose/headline.h"
 #include "diagnose/health.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/loop_role.h"
 #include "diagnose/named_code.h"
 #include "diagnose/own_limits.h"
 #include "diagnose/pipeline.h"
@@ -282,6 +283,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     diagnose::name_the_trace(a, finding);
     diagnose::name_the_device(a, finding);
     diagnose::name_the_code(a, parts, callers_told, finding);
+    diagnose::tell_the_role(a, finding);
     diagnose::name_the_phase(a, finding);
     diagnose::weigh(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);

@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "model/catalogue.h"
 #include "model/ledger.h"
+#include "model/loop_role.h"
 
 namespace headroom {
 
@@ -69,6 +70,7 @@ struct Finding {
   std::optional<std::size_t> part_of;   // index of the finding that claims the same time and more
   // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
   std::optional<std::int32_t> code;
+  LoopRole role;                    // of that code; of time that is told by what it was for, without one
   bool mostly_waits = false;        // its process slept or waited for most of this time, and may have run in the rest
   bool asleep = false;              // its process hardly used a core in this time, and wanted none
   bool by_threads = false;          // other threads of its process make what the main one waits for in this time

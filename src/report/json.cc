@@ -86,6 +86,13 @@ Json gain_json(const std::optional<Gain>& gain) {
   return {{"low", gain->low}, {"high", gain->high}, {"of", "time at equal work"}, {"if", gain->words()}};
 }
 
+Json role_json(const LoopRole& role) {
+  if (!role.known()) return nullptr;
+  return {{"part", text_json(std::string(name_of(role.part)))},
+          {"recurs", text_json(std::string(name_of(role.recurs)))},
+          {"caller", text_json(role.caller)}};
+}
+
 }  // namespace
 
 // Identifiers are places in the list, from 1 on.
@@ -119,6 +126,7 @@ Json finding_json(const Explanation& e, std::size_t index) {
           {"confidence", confidence_name(finding.confidence)},
           {"tier", finding.tiers.letters()},
           {"claims", claims_json(e, finding.claims)},
+          {"role", role_json(finding.role)},
           {"evidence", finding.evidence},
           {"told_apart_from", finding.told_apart_from},
           {"would_overturn", finding.would_overturn},
