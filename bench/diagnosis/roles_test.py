@@ -24,6 +24,7 @@ OF_CAUSE = {**dict.fromkeys(("host_graph_building", "input_in_main_process", "pa
             **dict.fromkeys(("validation", "epoch_end_host_work", "checkpoint_sync", "duplicate_preprocessing",
                              "epoch_worker_restart"), EPOCHS),
             "interactive_holding_gpu": TIMES}
+OF_HEALTHY = {"healthy_short_checkpoint-plain-1": EPOCHS, "healthy_short_validation-plain-1": EPOCHS}
 OF_PROGRAM = {**dict.fromkeys(("u01", "u02", "u07", "u11", "u12", "u13", "u16", "u17", "h200_two_workers", "h200_no_workers",
                                "h200_small_kernels", "h200_read_each_step", "h200_neighbours", "h200_large_copies",
                                "h200_producer_thread", "h200_per_sample_loss", "h200_optimizer_offload", "h200_empty_cache",
@@ -36,8 +37,6 @@ OF_PROGRAM = {**dict.fromkeys(("u01", "u02", "u07", "u11", "u12", "u13", "u16", 
                                "v_running_auc", "v_media_upload", "v_event_writer", "v_frequent_save", "h200_rank_zero_metrics",
                                "h200_short_epochs"), SOME)}
 OF_FUNCTION = {("u14", "Trainer.save_checkpoint"): EPOCHS, ("u14", "Trainer.evaluate"): EPOCHS, ("u14", "Trainer.collate"): STEPS}
-# By the part of its name that is told, what a function may be a part of.
-PARTS = {"step": {"train_step", "training_step", "detection_loss", "per_sample_loss"}}
 
 
 def explained(kept):
@@ -58,7 +57,7 @@ def code_of(finding):
 def truth_of(kept, code):
     name = kept.name.removesuffix(".jsonl.gz")
     if kept.parent.name == "kept":
-        return OF_CAUSE.get(json.loads(kept.with_name(f"{name}.json").read_text())["label"]["cause"])
+        return OF_HEALTHY.get(name, OF_CAUSE.get(json.loads(kept.with_name(f"{name}.json").read_text())["label"]["cause"]))
     return OF_FUNCTION.get((name, code.split(" ")[0]), OF_PROGRAM.get(name))
 
 

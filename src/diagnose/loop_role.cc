@@ -65,13 +65,25 @@ std::string_view times_words(Recurs recurs) {
 
 }  // namespace
 
+bool is_of_one_account(const Analysis& a, std::int32_t where, Account account) {
+  constexpr double kNearlyAll = 0.9;
+  Nanos all = 0, own = 0;
+  for (const LedgerEntry& entry : a.ledger.entries) {
+    const bool begins_or_ends = entry.account == Account::kStartup || entry.account == Account::kTeardown;
+    if (entry.where != where || !is_held_idle(entry.account) || begins_or_ends) continue;
+    all += entry.ns;
+    if (entry.account == account) own += entry.ns;
+  }
+  return static_cast<double>(own) >= kNearlyAll * static_cast<double>(all);
+}
+
 void tell_the_role(const Analysis& a, Finding& finding) {
   const Account account = main_account(finding.claims);
   if (finding.claims.empty() || account == Account::kStartup || account == Account::kTeardown ||
       account == Account::kSync || finding.tiers.has("C"))
     return;
   finding.role.part = told_part(a, finding);
-  if (!finding.code) return;
+  if (!finding.code || !is_of_one_account(a, *finding.code, account)) return;
   const auto known = a.code.roles.find(a.ledger.places[static_cast<std::size_t>(*finding.code)]);
   if (known == a.code.roles.end()) return;
   const LoopPart told = finding.role.part;
@@ -84,7 +96,7 @@ void tell_the_role(const Analysis& a, Finding& finding) {
   if (!finding.role.caller.empty())
     text += fmt::format("{}is a part of {}, by its stacks ({})", text.empty() ? "" : "; it ",
                         part_words(finding.role.part), finding.role.caller);
-  if (!text.empty()) finding.evidence.insert(finding.evidence.begin() + 1, known->first + " " + text);
+  if (!text.empty()) finding.evidence.push_back(known->first + " " + text);
 }
 
 }  // namespace headroom::diagnose

@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/loop_role.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -115,7 +116,9 @@ void validates_in_code(const Analysis& a, Finding& finding) {
     if (idle != a.code.idle_shares.end() && idle->second >= kAlone) alone += one.share;
   }
   if (own_code(a, finding.claims) < kNearlyAll || alone < kNearlyAll) return;
-  const std::string what = code[0].least >= a.limits[Threshold::kMajority] ? code[0].spot() : "its code on the CPU";
+  const bool one =
+      code[0].least >= a.limits[Threshold::kMajority] && is_of_one_account(a, code[0].where, Account::kValidationHost);
+  const std::string what = one ? code[0].spot() : "its code on the CPU";
   finding.advice = fmt::format("make {} cheaper, or run it in another process; or validate less often", what);
   finding.remedy = Remedy{.fix = "larger_eval_batch",
                           .title = "Cheaper code of the validation, or beside the training",

@@ -166,7 +166,7 @@ TEST(Sets, ACauseWhoseBytesAreCountedHasALimitOfItsOwn) {
   EXPECT_GT(some.gain.value().high, 1.3);
   EXPECT_EQ(some.limit_of(Cause::kLoggingUpload), nullptr);
   EXPECT_THAT(some.bound, HasSubstr("; 1.09x if the cause is copies from pageable memory, and if what came over PCIe "
-                                    "took no time: 4.9 s at 3 GB/s"));
+                                    "took no time: 5.0 s at 3 GB/s"));
   const Finding enough = first(1e9);
   EXPECT_EQ(enough.limit_of(Cause::kPageableCopies), nullptr) << "20 s: " << enough.bound;
   EXPECT_TRUE(rest({.wait = WaitChannel::kFutex}).findings.front().limits.empty()) << "nobody counted them";

@@ -203,11 +203,11 @@ def test_the_cache_of_the_installer_that_was_seen_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name, place, recurs", [
-    ("unseen/u07", "CpuAdam.step", "throughout"), ("unseen/u15", "corpus_bleu", "at_times"),
+    ("unseen/u07", "CpuAdam.step", "throughout"), ("unseen/u14", "Trainer.save_checkpoint", "at_times"),
     ("unseen/v_confusion", "count", "at_times"), ("kept/logging_upload-below-torch-2", "ask", None),
 ])
 def test_when_code_runs_is_said_where_its_stacks_show_it(tmp_path, name, place, recurs):
-    """CPU Adam comes with the steps, BLEU with each validation; 6 % of each step is missed by most looks."""
+    """CPU Adam comes with the steps, a checkpoint with each epoch; 6 % of each step is missed by most looks."""
     code = next(one for one in found(tmp_path, name) if f": {place} (" in one["title"])
     assert (code["role"] or {}).get("recurs") == recurs
     told = [sentence for sentence in code["evidence"] if " was seen " in sentence and sentence.startswith(place)]
