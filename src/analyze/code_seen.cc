@@ -33,6 +33,9 @@ std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
                                        [](const auto& x, const auto& y) { return x.second < y.second; });
     if (most->first != stacks::Family::kNone) families[place] = most->first;
   }
+  for (const stacks::StackKind& kind : stacks.kinds)  // of threads that were at it beside others only
+    if (kind.family != stacks::Family::kNone && !looks_at.contains(kind.where))
+      families.try_emplace(kind.where, kind.family);
   return families;
 }
 
@@ -89,6 +92,7 @@ CodeSeen code_seen(const Recording& recording, const StackView& stacks, const Jo
                    const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
                    const Thresholds& limits) {
   CodeSeen seen;
+  seen.roles = loop_roles(recording, stacks, job, devices);
   seen.workers = worker_looks(stacks, job, devices);
   seen.other_threads = thread_code(stacks, job, devices);
   const auto left_out = [](const Loss& loss) { return loss.what == info(LossKind::kStackLeftOut).name; };

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/loop_roles.h"
 #include "analyze/worker_code.h"
 #include "model/thresholds.h"
 #include "stacks/families.h"
@@ -18,6 +19,7 @@ struct CodeSeen {
   // Of a function that several call: these, with the share of its looks, but those of waits for kernels, in which each
   // had called it; the most frequent first.
   std::map<std::string, std::vector<std::pair<std::string, double>>> callers;
+  std::map<std::string, LoopRole> roles;  // those that are known
   WorkerLooks workers;
   std::vector<ThreadCode> other_threads;
   bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "analyze/stats.h"
@@ -262,6 +263,28 @@ PhaseTrack numbered(const TextTrack& track, const Names& names) {
 
 }  // namespace
 
+namespace {
+
+// By pid, when the last one of the others on a device had ended, of those that began after that.
+std::map<std::int64_t, Nanos> after_another(const Recording& recording, const JobView& job) {
+  std::vector<Nanos> ends;
+  for (const ContextUse& use : job.uses)
+    if (use.ours && use.process)
+      if (const auto end = process_of(recording.sources[static_cast<std::size_t>(*use.process)]).end)
+        ends.push_back(*end);
+  std::sort(ends.begin(), ends.end());
+  std::map<std::int64_t, Nanos> after;
+  for (const ContextUse& use : job.uses) {
+    if (!use.ours || !use.process) continue;
+    const Nanos start = process_of(recording.sources[static_cast<std::size_t>(*use.process)]).start;
+    if (const auto later = std::upper_bound(ends.begin(), ends.end(), start); later != ends.begin())
+      after.try_emplace(use.pid, *std::prev(later));
+  }
+  return after;
+}
+
+}  // namespace
+
 NamedPhases named_phases(const Recording& recording, const JobView& job, const StackView& stacks) {
   const std::map<SourceId, TextTrack> said = tracks_of_marks(recording);
   std::map<SourceId, std::size_t> known;  // by the process that speaks
@@ -306,6 +329,7 @@ NamedPhases named_phases(const Recording& recording, const JobView& job, const S
   }
   named.names = std::move(names.names);
   named.of_pid = std::move(of_pid);
+  named.after_another = after_another(recording, job);
   return named;
 }
 
@@ -313,12 +337,17 @@ NamedPhases::Said NamedPhases::at(std::int64_t pid, Nanos when) const {
   Said said;
   const auto own = of_pid.find(pid);
   if (own == of_pid.end()) return said;
+  const auto another = after_another.find(pid);
+  const Nanos from = another == after_another.end() ? std::numeric_limits<Nanos>::min() : another->second;
   for (const std::size_t track : own->second) {
     const auto& all = tracks[track].stretches;
     const auto next =
         std::upper_bound(all.begin(), all.end(), when, [](Nanos t, const NamedStretch& s) { return t < s.begin; });
-    if (next != all.begin() && std::prev(next)->end > when)
-      return {&*std::prev(next), tracks[track].via, std::prev(next)->end};
+    if (next != all.begin() && std::prev(next)->end > when) {
+      if (tracks[track].via != "output" || std::prev(next)->begin >= from)
+        return {&*std::prev(next), tracks[track].via, std::prev(next)->end};
+      said.until = std::min(said.until, std::prev(next)->end);
+    }
     if (next != all.end()) said.until = std::min(said.until, next->begin);
   }
   return said;

@@ -38,6 +38,9 @@ struct NamedPhases {
   std::vector<std::string> names;        // "epoch/validate": the outermost first. Numbers that differ are "N"
   std::vector<PhaseTrack> tracks, fine;  // of the same processes
   std::map<std::int64_t, std::vector<std::size_t>> of_pid;  // tracks, by the pid of a slice, in order of time
+  // Of those of which another one that held a device had ended when they began: until then the job's output told what
+  // that one was at.
+  std::map<std::int64_t, Nanos> after_another;
 
   struct Said {
     const NamedStretch* stretch = nullptr;  // none: no name

@@ -61,6 +61,26 @@ TEST(NamedPhases, EachHasItsTimeItsShareOfTheGpuAndItsSteps) {
   EXPECT_NEAR(*a.work->samples_per_second, 320, 0.1);
 }
 
+// Two programs of a script, one after the other: what the first one printed last was of it, and not of the start of the
+// second.
+TEST(NamedPhases, WhatAProcessPrintedLastIsNoPhaseOfTheNextOne) {
+  const auto named_of = [](double first_ends) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double t) { return (t > 5 && t < 29) || t > 45 ? 0.9 : 0.0; });
+    builder.process(50, 1, 0, 60, 0.01).process(100, 50, 0, first_ends, 0.9);
+    builder.process(101, 50, 30, 60, 0.9).context(100, 0, 0, first_ends).context(101, 0, 30, 60);
+    builder.marks(50, "output", {{5, "epoch"}, {45, "validation"}});
+    const Analysis a = analyze(builder.build());
+    Nanos starting = 0;
+    for (const Slice& slice : a.devices[0].slices)
+      if (slice.pid == 101 && slice.named >= 0 && a.phases[static_cast<std::size_t>(slice.named)].name == "epoch")
+        starting += slice.end - slice.begin;
+    return seconds(starting);
+  };
+  EXPECT_EQ(named_of(30), 0);
+  EXPECT_GT(named_of(31), 10) << "the one that printed it still runs";
+}
+
 TEST(NamedPhases, SamplesAreCountedFromAFirstRowWithoutAny) {
   Recording recording = MarkedJob().marks(kPid, "marks", epochs("train", "validate"), {{0, 0}, {60, 600}}, 32).build();
   for (Track& track : recording.tracks)

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "analyze/looks_at_work.h"
 #include "analyze/stats.h"
 
 namespace headroom {
@@ -38,30 +39,6 @@ WorkerLooks worker_looks(const StackView& stacks, const JobView& job, const std:
   }
   return seen;
 }
-
-namespace {
-
-// The processes on a device whose stacks are known, by pid.
-std::map<std::int64_t, SourceId> owners_on(const DeviceTime& device, const StackView& stacks, const JobView& job) {
-  std::map<std::int64_t, SourceId> owners;
-  for (const ContextUse& use : job.uses)
-    if (use.ours && use.process && use.device == device.source && stacks.looks.contains(*use.process))
-      owners[use.pid] = *use.process;
-  return owners;
-}
-
-// Each slice of the time from the first kernel to the last of a process whose stacks are known, with its looks.
-template <class Visit>
-void visit_work(const DeviceTime& device, const StackView& stacks, const JobView& job, const Visit& visit) {
-  const auto owners = owners_on(device, stacks, job);
-  for (const Slice& slice : device.slices) {
-    const auto owner = owners.find(slice.pid);
-    if (owner == owners.end() || slice.account == Account::kStartup || slice.account == Account::kTeardown) continue;
-    visit(owner->second, slice, looks_within(stacks.looks.at(owner->second).all(), slice.begin, slice.end));
-  }
-}
-
-}  // namespace
 
 CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
   const auto waits = [](const stacks::StackKind& kind) { return kind.busy == stacks::Busy::kWaitsForKernels; };

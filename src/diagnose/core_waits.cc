@@ -98,11 +98,19 @@ Claims for_want_of_cores(const Analysis& a, Claims idle) {
   return idle;
 }
 
-void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose) {
+double without_waits(double waited, double ran) {
   constexpr double kSlowed = 0.25;  // caches and hardware threads that others use, too: judgement
-  const double most = 1 / std::max(1e-9, 1 - waited - kSlowed * ran);
+  return 1 / std::max(1e-9, 1 - waited - kSlowed * ran);
+}
+
+std::string own_core_words(std::string_view whose) {
+  return fmt::format("if {} had a core of its own whenever it wanted one", whose);
+}
+
+void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose) {
+  const double most = without_waits(waited, ran);
   if (!finding.gain || most >= finding.gain->high) return;
-  std::string condition = fmt::format("if {} had a core of its own whenever it wanted one", whose);
+  std::string condition = own_core_words(whose);
   if (waited > a.share(finding.cost())) condition += ", in other time of the run, too";
   finding.bound = fmt::format("{} at most, {}", human_factor(most), condition);
   finding.gain = Gain{1.0, most, std::move(condition)};

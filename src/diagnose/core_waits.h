@@ -33,8 +33,14 @@ struct CoreWaits {
 // other cause can be larger then. Else nothing.
 [[nodiscard]] Claims for_want_of_cores(const Analysis& a, Claims idle);
 
-// Cores to spare give back what was waited for one, and of the time on one what sharing it may have cost: code needs
-// the rest anyhow. These shares of the whole time bound the gain where that is less than it was; `whose` wait it is.
+// How many times faster it were at most without these waits, shares of the whole time: cores to spare give back what
+// was waited for one, and of the time on one what sharing it may have cost.
+[[nodiscard]] double without_waits(double waited, double ran);
+// "if its main thread had a core of its own whenever it wanted one"
+[[nodiscard]] std::string own_core_words(std::string_view whose);
+
+// These shares of the whole time bound the gain where that is less than it was: code needs the rest anyhow. `whose`
+// wait it is.
 void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose);
 
 }  // namespace headroom::diagnose

@@ -17,7 +17,9 @@
 #include "diagnose/headline.h"
 #include "diagnose/health.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/loop_role.h"
 #include "diagnose/named_code.h"
+#include "diagnose/own_limits.h"
 #include "diagnose/pipeline.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
@@ -249,6 +251,7 @@ void keep_what_a_moment_tells(const Analysis& a, std::vector<Finding>& findings)
     if (is_plain_fact(finding)) continue;
     finding.confidence = Confidence::kLow;
     finding.gain.reset();
+    finding.limits.clear();
     if (!finding.bound.empty()) finding.bound = "not bounded by so short a time";
   }
 }
@@ -280,11 +283,14 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     diagnose::name_the_trace(a, finding);
     diagnose::name_the_device(a, finding);
     diagnose::name_the_code(a, parts, callers_told, finding);
+    diagnose::tell_the_role(a, finding);
     diagnose::name_the_phase(a, finding);
     diagnose::weigh(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
   diagnose::count_once(a, e.findings);
+  for (Finding& finding : e.findings) diagnose::limit_candidates(a, finding);
+  e.limits = diagnose::limits_of_the_run(a, e.findings);
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
   for (Finding& finding : e.findings)
     if (finding.would_overturn.empty() && finding.cause) finding.would_overturn = info(*finding.cause).overturn;

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "diagnose/core_waits.h"
 #include "diagnose/host_memory.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/pauses.h"
 #include "diagnose/words.h"
 #include "model/places.h"
@@ -274,6 +275,25 @@ Claims first_steps(const Analysis& a, const Claims& idle) {
   return kLess * later <= length(soon) ? soon : Claims{};
 }
 
+Claims at_copies(const Analysis& a, const Claims& host, const Claims& copies) {
+  constexpr Nanos kPart = 5;  // a fifth of both
+  struct There {
+    Nanos copies = 0, host = 0;
+  };
+  std::map<std::int32_t, There> at;  // by place
+  for (const ClaimedPiece& piece : copies) at[piece.where].copies += piece.end - piece.begin;
+  for (const ClaimedPiece& piece : host) at[piece.where].host += piece.end - piece.begin;
+  Claims there;
+  for (const ClaimedPiece& piece : host) {
+    const There& one = at[piece.where];
+    if (piece.where >= 0 && kPart * one.copies >= one.copies + one.host &&
+        a.ledger.line_of(piece.where, Account::kTransfer).line > 0)
+      there.push_back(piece);
+  }
+  const bool covered = copying(a, united(copies, there)) >= a.limits[Threshold::kCovers];
+  return covered ? there : Claims{};
+}
+
 IdleParts idle_parts(const Analysis& a) {
   IdleParts parts{.beside_checkpoint = waits_beside(a, Account::kCheckpoint),
                   .beside_validation = waits_beside(a, Account::kValidationHost),
@@ -288,6 +308,8 @@ IdleParts idle_parts(const Analysis& a) {
     parts.swapping = swapping(a, idle);
     parts.rereading = rereading(a, without(idle, parts.swapping));
   }
+  if (a.ledger.total(Account::kTransfer) > 0)
+    parts.copies = at_copies(a, open_time(a, parts, {Account::kHostCode}), open_time(a, parts, {Account::kTransfer}));
   parts.cores = for_want_of_cores(a, open_time(a, parts, {Account::kHostCode, Account::kSync}));
   return parts;
 }
@@ -295,9 +317,9 @@ IdleParts idle_parts(const Analysis& a) {
 Claims open_time(const Analysis& a, const IdleParts& parts, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
   if (claims.empty()) return claims;
-  for (const Claims* taken :
-       {&parts.beside_checkpoint, &parts.beside_validation, &parts.first_steps, &parts.restarts.pauses,
-        &parts.uneven.claims, &parts.ranks, &parts.late.claims, &parts.swapping, &parts.rereading, &parts.cores})
+  for (const Claims* taken : {&parts.beside_checkpoint, &parts.beside_validation, &parts.first_steps,
+                              &parts.restarts.pauses, &parts.uneven.claims, &parts.ranks, &parts.late.claims,
+                              &parts.swapping, &parts.rereading, &parts.copies, &parts.cores})
     if (!taken->empty()) claims = without(claims, *taken);
   return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;
 }

@@ -64,6 +64,10 @@ struct LateRank {
 // later: what it uses is loaded, or tuned, at its first use. Nothing for a batch, nor where the start was not seen.
 [[nodiscard]] Claims first_steps(const Analysis& a, const Claims& idle);
 
+// Of host code what lies at a line that is seen to copy to a device for a good part of its time, where so many bytes
+// came that they take most of both: a look between two copies, or before one, finds the same line without the call.
+[[nodiscard]] Claims at_copies(const Analysis& a, const Claims& host, const Claims& copies);
+
 // All of these parts, found once: each looks through all slices.
 struct IdleParts {
   Claims beside_checkpoint, beside_validation;  // of ranks that wait for one that saves its state, or validates
@@ -73,6 +77,7 @@ struct IdleParts {
   Claims ranks;
   LateRank late;
   Claims swapping, rereading;  // host_memory.h
+  Claims copies;               // host code that is a part of copies
   Claims cores;                // core_waits.h
 };
 [[nodiscard]] IdleParts idle_parts(const Analysis& a);

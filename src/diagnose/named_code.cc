@@ -152,6 +152,14 @@ std::string asleep_beside(const Analysis& a, const HostSummary& s, const ThreadC
                      human_percent(code.asleep_share), code.asleep);
 }
 
+// Whether a thread is one of the loader's library: it loads, and who waits for it waits for data, in no lock of its.
+bool is_of_the_loader(const Analysis& a, const std::string& place) {
+  const auto family = a.code.families.find(place);
+  if (family == a.code.families.end() || a.code.own.contains(std::string(function_of(place)))) return false;
+  const Account account = info(family->second).account;
+  return account == Account::kInput || account == Account::kTransfer;
+}
+
 // What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
 // thread slept on a lock meanwhile.
 std::string beside(const Analysis& a, Finding& finding) {
@@ -171,6 +179,10 @@ std::string beside(const Analysis& a, Finding& finding) {
   if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < majority && !at_a_lock)
     return asleep_beside(a, s, *code, finding.claims);
   const double often = a.limits[Threshold::kChannelShare];
+  if (code->with_interpreter < often && is_of_the_loader(a, code->place)) {
+    if (finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
+    return "";
+  }
   std::string text;
   if (code->with_interpreter >= often)
     text = fmt::format("; another thread had the interpreter (GIL) in {} of them: {}",

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/rules.h"
 
 namespace headroom::diagnose {
@@ -17,6 +18,15 @@ bool installs(const Process& process) {
                                                          "poetry", "apt-get", "apt", "dpkg",  "pixi"};
   return std::find(kInstallers.begin(), kInstallers.end(), process.comm) != kInstallers.end() ||
          process.cmdline.find(" -m pip ") != std::string::npos;
+}
+
+// By whose name people know the cache: pip's may be an interpreter that runs it as a module.
+void add_cache_of(const Process& process, std::vector<std::string>& names) {
+  constexpr std::array<std::string_view, 3> kWithout{"apt-get", "apt", "dpkg"};
+  std::string name = process.comm;
+  if (process.cmdline.find(" -m pip ") != std::string::npos || name == "pip3") name = "pip";
+  const bool has = std::find(kWithout.begin(), kWithout.end(), name) == kWithout.end();
+  if (has && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
 // When it may have installed. `uv run`, `conda run` and their like do so first, if at all, and then live as long as
@@ -83,8 +93,10 @@ std::vector<Finding> installed_first(const Analysis& a) {
   finding.claims = common(claim_accounts(a, {Account::kNoTask, Account::kStartup}), installing(a));
   if (!a.material(finding.cost())) return {};
   const std::set<SourceId> towards = towards_the_gpus(a);
+  std::vector<std::string> keeps;  // what it has downloaded, of those that were seen
   for (const auto& [source, process] : a.processes) {
     if (!process.in_job || !installs(process)) continue;
+    add_cache_of(process, keeps);
     const Window time = install_time(a, source, process, towards);
     const bool launched = time.end < process.end.value_or(a.window.end);
     finding.evidence.push_back(fmt::format("process {} of the job is {}; it {} {}", process.pid, process.comm,
@@ -96,7 +108,9 @@ std::vector<Finding> installed_first(const Analysis& a) {
   finding.tiers = "NP";
   finding.confidence = Confidence::kMedium;
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
-  finding.advice = "install into the image or environment once, not at the start of each job";
+  finding.advice = "install into the image or environment once, with pinned versions, not at the start of each job";
+  if (!keeps.empty()) finding.advice += fmt::format("; keep the cache of {} on a local disk", join(keeps, " and "));
+  finding.remedy = Remedy{.fix = "install_before"};
   gains_by_removal(a, finding, "for runs of this length; less for longer ones");
   return only(std::move(finding));
 }

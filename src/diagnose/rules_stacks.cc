@@ -7,6 +7,8 @@
 #include "base/human.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/loop_role.h"
+#include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 
@@ -101,6 +103,32 @@ void gives_memory_back(Finding& finding) {
 
 }  // namespace
 
+namespace {
+
+// Where nearly all of it is the job's own code, and no kernel beside it, no batch makes it shorter: one function of it
+// may.
+void validates_in_code(const Analysis& a, Finding& finding) {
+  constexpr double kNearlyAll = 0.8, kAlone = 0.9;  // of this time; of the looks at a place
+  const std::vector<NamedCode> code = code_in(a, finding.claims);
+  double alone = 0;  // at places beside which no kernel runs
+  for (const NamedCode& one : code) {
+    const auto idle = a.code.idle_shares.find(one.place);
+    if (idle != a.code.idle_shares.end() && idle->second >= kAlone) alone += one.share;
+  }
+  if (own_code(a, finding.claims) < kNearlyAll || alone < kNearlyAll) return;
+  const bool one =
+      code[0].least >= a.limits[Threshold::kMajority] && is_of_one_account(a, code[0].where, Account::kValidationHost);
+  const std::string what = one ? code[0].spot() : "its code on the CPU";
+  finding.advice = fmt::format("make {} cheaper, or run it in another process; or validate less often", what);
+  finding.remedy = Remedy{.fix = "larger_eval_batch",
+                          .title = "Cheaper code of the validation, or beside the training",
+                          .undo = "the code as it was",
+                          .safety = Safety::kModerate};
+  finding.remedy->why_safe = "the metric must stay the same: compare it on one validation";
+}
+
+}  // namespace
+
 std::vector<Finding> idle_validation(const Analysis& a, const IdleParts& parts) {
   Claims claims = open_time(a, parts, {Account::kValidationHost});
   if (!a.material(length(claims) + length(parts.beside_validation))) return {};
@@ -109,12 +137,13 @@ std::vector<Finding> idle_validation(const Analysis& a, const IdleParts& parts) 
   finding.cause = Cause::kValidation;
   finding.title = "The GPU waits while the job validates";
   finding.advice = "validate less often or on fewer samples, compute its metrics on the GPU, or in another process";
+  validates_in_code(a, finding);
   gains_at_most(a, finding, "if the GPU did not wait for validation at all", true);
   return only(std::move(finding));
 }
 
 std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
-  Claims claims = open_time(a, parts, {Account::kTransfer});
+  Claims claims = united(open_time(a, parts, {Account::kTransfer}), parts.copies);
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};

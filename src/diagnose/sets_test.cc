@@ -104,9 +104,10 @@ struct Part {
   std::vector<std::string> frames{kMain, "hand_over (/u/train.py:9)"};
   std::optional<double> copied_per_second;
   std::string cmdline = "python3 train.py";
+  double interval = 1;
 };
 Explanation rest(const Part& h) {
-  RecordingBuilder builder(60);
+  RecordingBuilder builder(60, h.interval);
   builder.gpu(0, [](double) { return 0.7; }).sleeping_in(h.wait);
   builder.process(7, 1, 0, 60, h.cpu, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(h.delay * 1e9))});
   builder.context(7, 0, 0, 60);
@@ -150,6 +151,39 @@ TEST(Sets, BytesOverPcieAreTakenFromGpmWhereItTellsThem) {
   EXPECT_LT(by_counter, 59 * 4.3e9);
   recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpu, "GPU-0"))].columns.push_back(rate);
   EXPECT_NEAR(copied(), 59 * 8.6e9, 1e9);
+}
+
+// 60 s, of which the GPU is idle for 18; 15 GB came to it, and take 5 s at 3 GB/s.
+TEST(Sets, ACauseWhoseBytesAreCountedHasALimitOfItsOwn) {
+  const auto first = [](double bytes) {
+    return rest({.wait = WaitChannel::kFutex, .copied_per_second = bytes, .interval = 0.2}).findings.front();
+  };
+  const Finding some = first(0.25e9);
+  ASSERT_THAT(some.candidates, AllOf(Contains(Cause::kPageableCopies), Contains(Cause::kLoggingUpload)));
+  const OwnLimit* copies = some.limit_of(Cause::kPageableCopies);
+  ASSERT_NE(copies, nullptr) << some.bound;
+  EXPECT_NEAR(copies->high, 60.0 / 55, 0.01);
+  EXPECT_GT(some.gain.value().high, 1.3);
+  EXPECT_EQ(some.limit_of(Cause::kLoggingUpload), nullptr);
+  EXPECT_THAT(some.bound, HasSubstr("; 1.09x if the cause is copies from pageable memory, and if what came over PCIe "
+                                    "took no time: 5.0 s at 3 GB/s"));
+  const Finding enough = first(1e9);
+  EXPECT_EQ(enough.limit_of(Cause::kPageableCopies), nullptr) << "20 s: " << enough.bound;
+  EXPECT_TRUE(rest({.wait = WaitChannel::kFutex}).findings.front().limits.empty()) << "nobody counted them";
+  EXPECT_TRUE(rest({.wait = WaitChannel::kFutex, .copied_per_second = 0.25e9}).findings.front().limits.empty())
+      << "the counter may have come round in a second";
+}
+
+// Its main thread wanted a core for 0.1 s of each second and ran for 0.02; the GPU was idle for 0.3.
+TEST(Sets, AWantOfCoresCostsNoMoreThanTheMainThreadWantedOne) {
+  const Explanation e = rest({.cpu = 0.02, .delay = 0.1});
+  const Finding* set = find(e, Cause::kCpuOversubscribed);
+  ASSERT_NE(set, nullptr);
+  ASSERT_FALSE(set->cause) << set->title;
+  const OwnLimit* cores = set->limit_of(Cause::kCpuOversubscribed);
+  ASSERT_NE(cores, nullptr) << set->bound;
+  EXPECT_NEAR(cores->high, 1 / (1 - 0.1 - 0.25 * 0.02), 0.02);
+  EXPECT_EQ(e.limits.size(), 1U);
 }
 
 TEST(Sets, StacksThatNameUnknownCodeExcludeNothingThatItMayWaitFor) {

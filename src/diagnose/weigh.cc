@@ -145,6 +145,8 @@ void weigh(const Analysis& a, Finding& finding) {
     return;
   const std::vector<Clue> clues = clues_in(a, finding.claims);
   if (clues.empty()) return;
+  const auto seen = [&](Clue clue) { return std::find(clues.begin(), clues.end(), clue) != clues.end(); };
+  finding.from_afar = seen(Clue::kReadNothing) && (seen(Clue::kOnConnection) || seen(Clue::kInPoll));
   constexpr int kPlace = 1;  // for each place nearer to the front that the rule gave it
   std::vector<Weighed> all;
   int place = 0;

@@ -248,7 +248,7 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
                                     : cut == 1 ? " (one of them cut off)"
                                                : " (the first and the last cut off)",
                                     period ? ", every " + human_duration(*period) : "") +
-                        (util < kQuiet ? "; a single 0 % reading is no alarm" : ""));
+                        (util < kQuiet ? "; one reading of 0 % is no sign of a hang" : ""));
   }
   return sentences;
 }

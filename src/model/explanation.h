@@ -167,6 +167,7 @@ struct Explanation {
   Said said;
   std::optional<Progress> progress;
   std::vector<Finding> findings;  // most lost device-time first
+  std::vector<OwnLimit> limits;   // of causes that findings leave open: what they can have cost in the whole run
   std::optional<Bound> bound;
   std::optional<Pipeline> pipeline;  // where the rest is a material part
   std::optional<BatchTimes> batch;   // of a batch

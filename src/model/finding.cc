@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/strings.h"
 
 namespace headroom {
@@ -11,6 +13,12 @@ Nanos length(const Claims& claims) {
   Nanos sum = 0;
   for (const ClaimedPiece& piece : claims) sum += piece.end - piece.begin;
   return sum;
+}
+
+const OwnLimit* Finding::limit_of(Cause candidate) const {
+  const auto found =
+      std::find_if(limits.begin(), limits.end(), [&](const OwnLimit& one) { return one.cause == candidate; });
+  return found == limits.end() ? nullptr : &*found;
 }
 
 std::string Gain::words() const {

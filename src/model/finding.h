@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "model/catalogue.h"
 #include "model/ledger.h"
+#include "model/loop_role.h"
 
 namespace headroom {
 
@@ -37,6 +38,16 @@ struct Gain {
   [[nodiscard]] std::string words() const;  // all of that: "if the cause is data loading, and ..."
 };
 
+// What a cause of a set can have cost at most, where the recording bounds it nearer than by the finding's gain.
+struct OwnLimit {
+  Cause cause{};
+  double high = 1.0;      // factor of time at equal work
+  std::string condition;  // "if what came over PCIe took no time: 1.6 s at 3 GB/s"
+  bool operator==(const OwnLimit&) const = default;
+
+  [[nodiscard]] Gain gain() const { return {.high = high, .condition = condition, .causes = {cause}}; }
+};
+
 // Words of a fix where the recording knows it nearer than the catalogue: what to do is the finding's advice, and what
 // is not empty here takes the place of the catalogue's.
 struct Remedy {
@@ -59,12 +70,14 @@ struct Finding {
   std::optional<std::size_t> part_of;   // index of the finding that claims the same time and more
   // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
   std::optional<std::int32_t> code;
+  LoopRole role;                    // of that code; of time that is told by what it was for, without one
   bool mostly_waits = false;        // its process slept or waited for most of this time, and may have run in the rest
   bool asleep = false;              // its process hardly used a core in this time, and wanted none
   bool by_threads = false;          // other threads of its process make what the main one waits for in this time
   bool threads_hardly_ran = false;  // other threads of its process: to have fewer of them would save next to nothing
   bool may_import_late = false;     // modules that are imported later would make it shorter
-  std::string interpreter_at;       // the place of another thread that has the interpreter for most of this time
+  bool from_afar = false;      // if data is waited for in this time, it comes from elsewhere: none came from storage
+  std::string interpreter_at;  // the place of another thread that has the interpreter for most of this time
   Confidence confidence = Confidence::kMedium;
   Tiers tiers;                        // the evidence it rests on
   std::vector<std::string> evidence;  // sentences with numbers and times
@@ -72,12 +85,14 @@ struct Finding {
   std::string would_overturn;  // the one observation that would
   std::string advice;          // what to try; "" where there is nothing to try
   std::optional<Remedy> remedy;
-  std::optional<Gain> gain;  // of time at equal work, where this recording bounds it
-  Claims counted;            // all time that the gain counts, where that is more than the claims
-  std::string bound;         // the gain in words; "" without advice
+  std::optional<Gain> gain;      // of time at equal work, where this recording bounds it
+  std::vector<OwnLimit> limits;  // of candidates, each below the gain
+  Claims counted;                // all time that the gain counts, where that is more than the claims
+  std::string bound;             // the gain in words; "" without advice
   bool operator==(const Finding&) const = default;
 
-  [[nodiscard]] Nanos cost() const { return length(claims); }  // device-nanoseconds
+  [[nodiscard]] Nanos cost() const { return length(claims); }     // device-nanoseconds
+  [[nodiscard]] const OwnLimit* limit_of(Cause candidate) const;  // nullptr: its gain is the finding's
   [[nodiscard]] std::string_view speaks_for_candidate(std::size_t i) const {
     return i < speaks_for.size() ? std::string_view(speaks_for[i]) : std::string_view();
   }

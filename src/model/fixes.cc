@@ -49,7 +49,7 @@ constexpr std::array kFixes{
     Fix{Cause::kEnvironmentInstall, "install_before", "Install before the job, into its image or environment", kRemoves,
         kModerate, "versions are fixed from then on", kLines,
         "build an image or a virtual environment once, with pinned "
-        "versions; keep pip's cache on a local disk",
+        "versions; keep the installer's cache on a local disk",
         "time to the first kernel, over three runs", "install in the job again"},
     Fix{Cause::kStartupLoad, "faster_startup", "Cache what every start loads", kRemoves, kSafe,
         "the same data; a cache must be made anew when the data changes", kLines,
@@ -58,9 +58,9 @@ constexpr std::array kFixes{
         "time to the first kernel, over three runs", "remove the cache"},
     Fix{Cause::kCompileWarmup, "keep_compiled", "Keep compiled code between runs, and shapes the same", kRemoves, kSafe,
         "the same code is compiled once", kArgument,
-        "TORCHINDUCTOR_FX_GRAPH_CACHE=1 TORCHINDUCTOR_CACHE_DIR=DIR TRITON_CACHE_DIR=DIR; pad or bucket shapes, "
-        "mark_dynamic",
-        "time of the first steps on the second run; no recompilation", "remove the variables"},
+        "keep the compiler's cache: of torch.compile TORCHINDUCTOR_CACHE_DIR=DIR TRITON_CACHE_DIR=DIR, of JAX "
+        "JAX_COMPILATION_CACHE_DIR=DIR, of Numba cache=True; pad or bucket shapes",
+        "time of the first steps on the second run; no recompilation", "remove the cache"},
     Fix{Cause::kInputInMainProcess, "start_loader_workers", "Load data in worker processes", kLoads, kModerate,
         "order and random state of the loading may change; each worker takes memory of the host", kArgument,
         "DataLoader(..., num_workers={workers}, persistent_workers=True, pin_memory=True)",

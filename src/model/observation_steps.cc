@@ -115,6 +115,9 @@ constexpr std::array kSteps{
     Step{"the same files read a second time, from memory",
          "headroom run -- CMD a second time, right after the first, while its files are in memory: if the waits are "
          "gone, it was the storage"},
+    Step{"the same data asked for again, from a copy nearby",
+         "headroom run -- CMD once with the data that it asks for kept on this machine, and headroom compare: if the "
+         "waits are gone, it was what sends the data, or the way to it"},
     Step{"a run with workers that stay",
          "headroom run -- CMD with DataLoader(..., persistent_workers=True), and headroom compare"},
     Step{"headroom stacks: what it was at while the GPU was idle",
@@ -132,8 +135,8 @@ constexpr std::array kSteps{
 
 }  // namespace
 
-std::string step_of_observation(Cause cause, const RecordingMeta& meta) {
-  const std::string_view observe = next_observation(cause, meta);
+std::string step_of_observation(Cause cause, const Finding& finding, const RecordingMeta& meta) {
+  const std::string_view observe = next_observation(cause, finding, meta);
   const auto step = std::find_if(kSteps.begin(), kSteps.end(), [&](const Step& row) { return row.observe == observe; });
   if (step == kSteps.end()) return std::string(observe);
   const std::string_view stacks = without_python(meta) ? kNativeStacks : "py-spy dump --pid PID";

@@ -65,4 +65,9 @@ std::string_view next_observation(Cause cause, const RecordingMeta& meta) {
   return instead == kInstead.end() ? info(cause).observe : instead->observe;
 }
 
+std::string_view next_observation(Cause cause, const Finding& finding, const RecordingMeta& meta) {
+  if (cause == Cause::kSlowStorage && finding.from_afar) return "the same data asked for again, from a copy nearby";
+  return next_observation(cause, meta);
+}
+
 }  // namespace headroom

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/catalogue.h"
+#include "model/finding.h"
 #include "model/recording.h"
 
 namespace headroom {
@@ -12,8 +12,11 @@ namespace headroom {
 // process times is not told to record them, and who has no Python not to look at its stacks.
 [[nodiscard]] std::string_view next_observation(Cause cause, const RecordingMeta& meta);
 
+// The same of a candidate of this finding, which may know nearer what there is to look at.
+[[nodiscard]] std::string_view next_observation(Cause cause, const Finding& finding, const RecordingMeta& meta);
+
 // How that observation is made: an instruction that can be followed, also where the job has ended.
-[[nodiscard]] std::string step_of_observation(Cause cause, const RecordingMeta& meta);
+[[nodiscard]] std::string step_of_observation(Cause cause, const Finding& finding, const RecordingMeta& meta);
 
 // What was recorded has ended: no process of it can be looked at any more. A recorder that was told to stop knows not.
 [[nodiscard]] bool job_is_over(const RecordingMeta& meta);

@@ -56,7 +56,7 @@ TEST(Observations, EachIsMadeByAnInstruction) {
         meta.origin = "run";
         meta.tiers = tiers;
         if (over) meta.stop_reason = "job_ended";
-        const std::string step = step_of_observation(row.cause, meta);
+        const std::string step = step_of_observation(row.cause, Finding{}, meta);
         SCOPED_TRACE(step);
         EXPECT_NE(step, next_observation(row.cause, meta)) << row.id << " has no instruction";
         EXPECT_FALSE(says(step, "{stacks}"));
@@ -70,10 +70,10 @@ TEST(Observations, AProcessThatIsGoneIsNotLookedAt) {
   meta.tiers = "NPY";
   EXPECT_FALSE(job_is_over(meta));
   EXPECT_EQ(next_observation(Cause::kUnreleasedAfterWork, meta), "what the process does now");
-  EXPECT_TRUE(step_of_observation(Cause::kHang, meta).starts_with("py-spy dump --pid PID"));
+  EXPECT_TRUE(step_of_observation(Cause::kHang, Finding{}, meta).starts_with("py-spy dump --pid PID"));
   meta.stop_reason = "job_ended";
   EXPECT_EQ(next_observation(Cause::kUnreleasedAfterWork, meta), "the end of the job's log");
-  EXPECT_TRUE(step_of_observation(Cause::kHang, meta).starts_with("in the next run, py-spy dump --pid PID"));
+  EXPECT_TRUE(step_of_observation(Cause::kHang, Finding{}, meta).starts_with("in the next run, py-spy dump --pid PID"));
   meta.origin = "record";
   meta.stop_reason = "duration";
   EXPECT_FALSE(job_is_over(meta)) << "only the recording has ended";

@@ -16,6 +16,7 @@
 #include "model/observations.h"
 #include "plan/fill.h"
 #include "plan/fit.h"
+#include "plan/limits.h"
 #include "plan/measured.h"
 #include "plan/named_code.h"
 #include "plan/observe.h"
@@ -141,7 +142,7 @@ class Maker {
     fit_to_the_job(e_, fix, finding, known, option);
     made.effort = fix.effort;
     made.asked = asked;
-    if (finding && !finding->cause) made.look = step_of_observation(fix.cause, e_.meta);
+    if (finding && !finding->cause) made.look = step_of_observation(fix.cause, *finding, e_.meta);
     made.surely = finding ? probability_of(finding->confidence) : kLow;
     made.probability = made.surely * part_of_set;
     if (finding) {
@@ -153,13 +154,16 @@ class Maker {
       if (finding->gain && !finding->cause) {
         option.gain.any_cause = false;
         option.gain.causes = {fix.cause};
+        if (const OwnLimit* own = finding->limit_of(fix.cause)) option.gain = own->gain();
+        option.gain.high = 1;
         // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
         made.change.keeps =
             fix.cause == Cause::kExposedCommunication && e_.bound && finding->gain->high > e_.bound->speedup_high;
         if (made.change.keeps) option.gain.condition = "if no GPU waited for another, while each keeps its kernels";
       }
-      made.flipped = finding->cause ? finding->would_overturn
-                                    : fmt::format("{}, if it names another cause", observation(fix.cause));
+      made.flipped = finding->cause
+                         ? finding->would_overturn
+                         : fmt::format("{}, if it names another cause", next_observation(fix.cause, *finding, e_.meta));
       if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
         option.gain = {.condition = "none for this job, which takes as long with fewer; the others come back"};
     } else {
@@ -173,6 +177,7 @@ class Maker {
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
+    if (!made.measured) keep_within_limits(e_, model_, made);
     if (!is_there(made)) made_.push_back(std::move(made));
   }
 

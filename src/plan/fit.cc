@@ -65,6 +65,11 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
                                        (!finding->cause && finding->candidates.front() == Cause::kGilContention));
   if (fix.id == "thread_to_process" && by_a_thread && !finding->advice.empty())
     option.apply = finding->advice;  // that thread is named
+  if (fix.id == "local_data" && finding && finding->from_afar) {
+    option.title = "Keep the data nearby, or ask for it ahead";
+    option.apply = "keep a copy of what it asks for on a local disk; ask for several at a time, ahead of the step";
+    option.verify = "time per step, once the copy is there";
+  }
   if (fix.id == "fewer_threads") option.apply = fewer_threads(e, finding, known);
   if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
 }

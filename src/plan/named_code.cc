@@ -131,6 +131,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   option.apply = finding.advice;
   option.gain = *finding.gain;
   option.gain.low = option.gain.high = 1;  // the simulation's to say
+  option.gain.beside.clear();              // of one cause
   const double share = static_cast<double>(there) / static_cast<double>(finding.cost());
   if (const std::string percent = human_percent(share); percent != human_percent(1))
     option.gain.more += fmt::format("; that code has {} of that time", percent);

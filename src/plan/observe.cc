@@ -30,10 +30,10 @@ std::string_view what_leaves(const RecordingMeta& meta) {
 }
 
 // Each look once, behind the causes that it tells from the others.
-std::string looks_at(const std::vector<Cause>& causes, const RecordingMeta& meta) {
+std::string looks_at(const Finding& finding, const RecordingMeta& meta) {
   std::vector<std::pair<std::string, std::vector<std::string_view>>> looks;
-  for (const Cause cause : causes) {
-    const std::string step = step_of_observation(cause, meta);
+  for (const Cause cause : finding.candidates) {
+    const std::string step = step_of_observation(cause, finding, meta);
     auto known = std::find_if(looks.begin(), looks.end(), [&](const auto& look) { return look.first == step; });
     if (known == looks.end()) known = looks.insert(looks.end(), {step, {}});
     known->second.push_back(info(cause).words);
@@ -72,10 +72,10 @@ Candidate first_look(const Explanation& e) {
     option.title = "First look at the stacks: process times leave several causes open";
     option.apply =
         fmt::format("{}{}, or {}", e.batch ? "headroom batch TASKS --stacks 20" : "headroom run --stacks 20 -- CMD",
-                    why_no_stacks(e), step_of_observation(set->candidates.front(), e.meta));
+                    why_no_stacks(e), step_of_observation(set->candidates.front(), *set, e.meta));
   } else {
     option.title = "Tell the candidates apart";
-    option.apply = looks_at(set->candidates, e.meta);
+    option.apply = looks_at(*set, e.meta);
     option.verify = "what it shows fits one of these causes, and none of the others";
   }
   return made;

@@ -373,6 +373,43 @@ Explanation sleeping_in(double share) {
   return e;
 }
 
+TEST(Plan, ACauseOfASetGainsNoMoreThanItCanHaveCost) {
+  Explanation e = sleeping_in(0.9);
+  e.findings[0].candidates = {Cause::kLoggingUpload, Cause::kPageableCopies};
+  e.findings[0].limits = {{Cause::kPageableCopies, 1.1, "if what came over PCIe took no time: 0.9 s at 3 GB/s"}};
+  const auto gain = [&](std::string_view id) {
+    const Plan p = plan(e);
+    const Option* found = option(p, id);
+    return found ? found->gain : Gain{};
+  };
+  EXPECT_NEAR(gain("pin_memory").high, 1.1, 1e-4);
+  EXPECT_EQ(gain("pin_memory").words(),
+            "if the cause is copies from pageable memory, and if what came over PCIe took no time: 0.9 s at 3 GB/s");
+  EXPECT_GT(gain("log_beside").high, 1.9) << "the other one's is the finding's";
+}
+
+// Each of two findings leaves room for all bytes that came in its readings, and these are the same ones.
+TEST(Plan, TwoFindingsOfOneCauseGainTogetherNoMoreThanItCanHaveCostInTheRun) {
+  Explanation e = sleeping_in(0.9);
+  e.findings[0].candidates = {Cause::kPageableCopies, Cause::kLoggingUpload};
+  e.findings.push_back(e.findings[0]);
+  for (ClaimedPiece& piece : e.findings[1].claims)
+    piece.begin += RecordingBuilder::at(5) - RecordingBuilder::at(0),
+        piece.end = std::min(RecordingBuilder::at(9), piece.end + RecordingBuilder::at(5) - RecordingBuilder::at(0));
+  std::erase_if(e.findings[1].claims, [](const ClaimedPiece& piece) { return piece.end <= piece.begin; });
+  e.findings[1].gain->high = 1.4;
+  const Plan without = plan(e);
+  const Option* copies = option(without, "pin_memory");
+  ASSERT_NE(copies, nullptr);
+  EXPECT_GT(copies->gain.high, 1.9) << copies->gain.words();
+  e.limits = {{Cause::kPageableCopies, 1.25, "if what came over PCIe took no time: 2 s at 3 GB/s"}};
+  const Plan within = plan(e);
+  EXPECT_NEAR(option(within, "pin_memory")->gain.high, 1.25, 1e-4);
+  EXPECT_EQ(option(within, "pin_memory")->gain.words(),
+            "if the cause is copies from pageable memory, and if what came over PCIe took no time: 2 s at 3 GB/s; in "
+            "finding 2 as well");
+}
+
 TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   const Plan p = plan(sleeping_in(0.9));
   const Option* code = option(p, "named_code");
@@ -387,7 +424,7 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   const auto look = [](Cause cause) {
     RecordingMeta meta;
     meta.origin = "run", meta.tiers = "NPY", meta.stop_reason = "job_ended";
-    return fmt::format("{}: {}", info(cause).words, step_of_observation(cause, meta));
+    return fmt::format("{}: {}", info(cause).words, step_of_observation(cause, Finding{}, meta));
   };
   EXPECT_EQ(p.options[1].apply, look(Cause::kLoggingUpload) + "; " + look(Cause::kSlowStorage));
   EXPECT_EQ(option(plan(sleeping_in(0.5)), "named_code"), nullptr) << "no place has most of it";
@@ -437,7 +474,7 @@ TEST(Plan, ChangesForASetStandByTheLookThatChoosesAmongThem) {
   for (const Option& one : p.options) {
     if (!one.cause || one.candidates.empty()) continue;
     ++changes;
-    const std::string look = step_of_observation(*one.cause, e.meta);
+    const std::string look = step_of_observation(*one.cause, e.findings[*one.finding], e.meta);
     EXPECT_THAT(observe->apply, ::testing::HasSubstr(look)) << one.id;
     if (looks.empty() || looks.back() != look) looks.push_back(look);
   }

@@ -138,7 +138,7 @@ std::string what_stays(const StepModel& model, const Candidate& one, const Gain&
   StepModel without_loader = model;
   without_loader.workers = 0;
   if (mechanism == Mechanism::kLoads || !differs(without_loader, one.change)) return "";
-  return fmt::format("; what loads ({}) takes {} all the same",
+  return fmt::format("; what loads ({}) takes {}, unless that changes, too",
                      count_of(std::llround(model.workers), "process", "processes"),
                      human_duration(static_cast<Nanos>(loading_time(model, std::array{one.change}) * kSecond)));
 }

@@ -83,7 +83,7 @@ std::vector<Point> finding_points(const Explanation& e, const Finding& finding) 
     const std::string_view evidence = finding.speaks_for_candidate(i);
     add(points, "Could be",
         fmt::format("{}{}{}; what would tell: {}", info(cause).words, evidence.empty() ? "" : ": ", evidence,
-                    next_observation(cause, e.meta)));
+                    next_observation(cause, finding, e.meta)));
   }
   add(points, "Less likely", less_likely(finding));
   for (const std::string& other : finding.told_apart_from) add(points, "Told apart from", other);

@@ -152,7 +152,7 @@ std::string candidate_table(const Explanation& e, const Finding& finding, const 
       text += wrap(fmt::format("here {}", evidence), options.width, words, std::string(5 + left, ' '));
       words = std::string(5 + left, ' ');
     }
-    std::string tells(next_observation(cause, e.meta));
+    std::string tells(next_observation(cause, finding, e.meta));
     if (!info(cause).beyond.empty()) tells += fmt::format("; readings leave it open: it takes {}", info(cause).beyond);
     text += wrap(tells, options.width, words, std::string(5 + left, ' '));
   }

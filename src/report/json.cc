@@ -86,6 +86,13 @@ Json gain_json(const std::optional<Gain>& gain) {
   return {{"low", gain->low}, {"high", gain->high}, {"of", "time at equal work"}, {"if", gain->words()}};
 }
 
+Json role_json(const LoopRole& role) {
+  if (!role.known()) return nullptr;
+  return {{"part", text_json(std::string(name_of(role.part)))},
+          {"recurs", text_json(std::string(name_of(role.recurs)))},
+          {"caller", text_json(role.caller)}};
+}
+
 }  // namespace
 
 // Identifiers are places in the list, from 1 on.
@@ -98,6 +105,11 @@ Json finding_json(const Explanation& e, std::size_t index) {
     if (!info(cause).beyond.empty()) beyond.push_back({{"cause", info(cause).id}, {"takes", info(cause).beyond}});
   }
   for (std::size_t i = 0; i < finding.candidates.size(); ++i) evidence.push_back(finding.speaks_for_candidate(i));
+  Json gains = Json::array();
+  for (const Cause cause : finding.candidates) {
+    const OwnLimit* limit = finding.limit_of(cause);
+    gains.push_back(gain_json(limit ? std::optional(limit->gain()) : finding.gain));
+  }
   const Nanos budget = e.ledger.budget();
   return {{"id", index + 1},
           {"part_of", finding.part_of ? Json(*finding.part_of + 1) : Json(nullptr)},
@@ -106,6 +118,7 @@ Json finding_json(const Explanation& e, std::size_t index) {
           {"candidates", candidates},
           {"candidate_labels", candidate_labels},
           {"candidate_evidence", evidence},
+          {"candidate_gains", gains},
           {"beyond", beyond},
           {"title", finding.title},
           {"device_seconds", seconds(finding.cost())},
@@ -113,6 +126,7 @@ Json finding_json(const Explanation& e, std::size_t index) {
           {"confidence", confidence_name(finding.confidence)},
           {"tier", finding.tiers.letters()},
           {"claims", claims_json(e, finding.claims)},
+          {"role", role_json(finding.role)},
           {"evidence", finding.evidence},
           {"told_apart_from", finding.told_apart_from},
           {"would_overturn", finding.would_overturn},

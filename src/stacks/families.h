@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/ledger.h"
+#include "model/loop_role.h"
 #include "stacks/frame.h"
 
 // What a stack was at, by the frames that PyTorch, Lightning, Hugging Face, Keras, JAX, scikit-learn, LightGBM,
@@ -98,6 +99,14 @@ struct StackKind {
   int line = 0;
   bool operator==(const StackKind&) const = default;
 };
+
+// The part of the training loop that the name of a function of the user's tells, the innermost first, and which that
+// is: "train_step (train.py)". Of those only that no other rule here knows.
+struct NamedPart {
+  LoopPart part = LoopPart::kUnknown;
+  std::string by;
+};
+[[nodiscard]] NamedPart named_part(std::span<const Frame> frames);
 
 class Families {
  public:

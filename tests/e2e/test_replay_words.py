@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `why` and `plan` say of recordings that are kept, held against what these programs were doing."""
+import json
+
 import pytest
 
 from headroom_e2e import ROOT, why
@@ -142,3 +144,71 @@ def test_who_reads_nothing_has_no_row_of_input(tmp_path, name):
     """A limiter that sleeps, a search in lists: a library was read from storage beside them for a moment."""
     entries = why(tmp_path, recording(tmp_path, f"unseen/{name}"))["ledger"]["accounts"]
     assert not any(entry["cause"] == "input" for entry in entries)
+
+
+@pytest.mark.parametrize("name, seconds, most", [("u07", "2.0 s", 1.15), ("h200_rank_zero_metrics", "1.6 s", 1.1)])
+def test_copies_gain_no_more_than_their_bytes_take(tmp_path, name, seconds, most):
+    """The finding itself may gain 1.54x and 1.37x."""
+    code = next(one for one in found(tmp_path, f"unseen/{name}") if "pageable_copies" in one["candidates"])
+    own = code["candidate_gains"][code["candidates"].index("pageable_copies")]
+    assert own["high"] < most < code["gain"]["high"]
+    assert f"if what came over PCIe took no time: {seconds} at 3 GB/s" in code["bound"]
+    option = planned(tmp_path, f"unseen/{name}")["pin_memory"]["gain"]
+    assert option["high"] == pytest.approx(own["high"], rel=1e-3) and option["if"].startswith(own["if"])
+    others = [gain for cause, gain in zip(code["candidates"], code["candidate_gains"]) if cause != "pageable_copies"]
+    assert all(gain["high"] == code["gain"]["high"] for gain in others), "nothing bounds these nearer"
+
+
+@pytest.mark.parametrize("name, line", [("h200_large_copies", "large_copies (gpu_jobs.py:272)"),
+                                        ("h200_optimizer_offload", "OffloadedAdamW.step (gpu_programs.py:582)")])
+def test_a_line_that_copies_is_one_finding(tmp_path, name, line):
+    """there.copy_(pages), and one.to(DEVICE): nothing is loaded or prepared there."""
+    copies = [one for one in found(tmp_path, f"unseen/{name}") if line in one["title"]]
+    assert len(copies) == 1 and set(copies[0]["candidates"]) == {"pageable_copies", "sync_points"}
+    assert not {"start_loader_workers", "cache_prepared", "named_code"} & set(planned(tmp_path, f"unseen/{name}"))
+
+
+def test_the_loaders_own_thread_is_not_said_to_have_a_lock(tmp_path):
+    answer = why(tmp_path, recording(tmp_path, "unseen/h200_healthy_convnet"))
+    assert "(pin_memory.py)" not in json.dumps(answer["findings"])
+    assert "gil_contention" not in next(one for one in answer["findings"] if one["candidates"])["candidates"]
+
+
+def test_what_a_process_printed_last_is_no_phase_of_the_next_start(tmp_path):
+    """Five starts one after the other: 72 % of them lay in "the phase epoch" of those before."""
+    starts = found(tmp_path, "kept/trial_churn-above-torch-1")[0]
+    told = [sentence for sentence in starts["evidence"] if "in the phase epoch" in sentence]
+    assert all(float(sentence.split(" %")[0]) < 25 for sentence in told)
+
+
+@pytest.mark.parametrize("name", ["unseen/u01", "kept/logging_upload-above-torch-2"])
+def test_data_that_comes_from_afar_is_not_looked_for_on_a_disk(tmp_path, name):
+    options = planned(tmp_path, name)
+    assert options["local_data"]["title"] == "Keep the data nearby, or ask for it ahead"
+    assert "in memory" not in options["observe"]["apply"] and "kept on this machine" in options["observe"]["apply"]
+
+
+@pytest.mark.parametrize("name, code", [("u15", "corpus_bleu (train_nmt.py:26)"), ("h200_long_ends", "spend (gpu_jobs.py:117)")])
+def test_a_validation_of_python_code_is_not_told_to_take_a_larger_batch(tmp_path, name, code):
+    change = planned(tmp_path, f"unseen/{name}")["larger_eval_batch"]
+    assert change["apply"].startswith(f"make {code} cheaper") and "batch" not in change["title"]
+
+
+def test_a_validation_that_launches_kernels_is(tmp_path):
+    assert "larger batch" in planned(tmp_path, "unseen/h200_evaluate_and_save")["larger_eval_batch"]["title"]
+
+
+def test_the_cache_of_the_installer_that_was_seen_is_named(tmp_path):
+    assert "the cache of conda" in planned(tmp_path, "kept/environment_install-above-plain-2")["install_before"]["apply"]
+
+
+@pytest.mark.parametrize("name, place, recurs", [
+    ("unseen/u07", "CpuAdam.step", "throughout"), ("unseen/u14", "Trainer.save_checkpoint", "at_times"),
+    ("unseen/v_confusion", "count", "at_times"), ("kept/logging_upload-below-torch-2", "ask", None),
+])
+def test_when_code_runs_is_said_where_its_stacks_show_it(tmp_path, name, place, recurs):
+    """CPU Adam comes with the steps, a checkpoint with each epoch; 6 % of each step is missed by most looks."""
+    code = next(one for one in found(tmp_path, name) if f": {place} (" in one["title"])
+    assert (code["role"] or {}).get("recurs") == recurs
+    told = [sentence for sentence in code["evidence"] if " was seen " in sentence and sentence.startswith(place)]
+    assert len(told) == (1 if recurs else 0), code["evidence"]

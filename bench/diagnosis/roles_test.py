@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Of each kept recording (kept/, unseen/) which role in the training loop `why` gives the code that the GPU waits for, held against
+what these programs do: with each step (or every so many that come within a second), at times that are further apart, once per epoch, or
+once. A wrong role fails; what is not said is counted."""
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("HEADROOM_BUILD", HERE.parents[1] / "build" / "dev"))
+LEAST_SHARE = 0.05  # of the time, of findings that are looked at
+STEPS, EPOCHS, TIMES = {"throughout"}, {"at_times", "each_epoch"}, {"at_times"}
+SOME = STEPS | TIMES  # every so many steps, which may be within a second or not
+# Of the labelled programs by the cause that was injected; of the others by their names.
+OF_CAUSE = {**dict.fromkeys(("host_graph_building", "input_in_main_process", "pageable_copies", "sync_points", "launch_bound",
+                             "gil_contention", "logging_upload", "slow_storage", "straggler", "cpu_oversubscribed",
+                             "input_too_few_workers", "one_process_imbalance", "bursty_input"), STEPS),
+            **dict.fromkeys(("validation", "epoch_end_host_work", "checkpoint_sync", "duplicate_preprocessing",
+                             "epoch_worker_restart"), EPOCHS),
+            "interactive_holding_gpu": TIMES}
+OF_HEALTHY = {"healthy_short_checkpoint-plain-1": EPOCHS, "healthy_short_validation-plain-1": EPOCHS}
+OF_PROGRAM = {**dict.fromkeys(("u01", "u02", "u07", "u11", "u12", "u13", "u16", "u17", "h200_two_workers", "h200_no_workers",
+                               "h200_small_kernels", "h200_read_each_step", "h200_neighbours", "h200_large_copies",
+                               "h200_producer_thread", "h200_per_sample_loss", "h200_optimizer_offload", "h200_empty_cache",
+                               "v_memory_bank", "v_nerf_rays", "v_slow_pipe", "v_rate_limit", "v_small_updates", "v_zip_reader",
+                               "v_echo_queue", "v_neighbour"), STEPS),
+              **dict.fromkeys(("u15", "h200_long_ends", "h200_evaluate_and_save", "v_gan_grids", "v_confusion",
+                               "v_worker_init"), EPOCHS),
+              **dict.fromkeys(("u06", "u19", "h200_three_turns", "v_cache_lock"), TIMES),
+              **dict.fromkeys(("u08", "u09", "u20", "h200_clip_and_histograms", "h200_rollout_generation", "v_boosting",
+                               "v_running_auc", "v_media_upload", "v_event_writer", "v_frequent_save", "h200_rank_zero_metrics",
+                               "h200_short_epochs"), SOME)}
+OF_FUNCTION = {("u14", "Trainer.save_checkpoint"): EPOCHS, ("u14", "Trainer.evaluate"): EPOCHS, ("u14", "Trainer.collate"): STEPS}
+
+
+def explained(kept):
+    with tempfile.TemporaryDirectory() as folder:
+        recording = pathlib.Path(folder) / "run.hrec.jsonl"
+        recording.write_bytes(gzip.decompress(kept.read_bytes()))
+        return json.loads(subprocess.run([BUILD / "src" / "cli" / "headroom", "why", "--json", recording], check=True,
+                                         stdout=subprocess.PIPE).stdout)
+
+
+def code_of(finding):
+    """The function that has most of the time between the first kernel and the last."""
+    claims = [claim for claim in finding["claims"] if claim["where"] and claim["account"] not in ("startup", "teardown", "sync")]
+    most = max(claims, key=lambda claim: claim["ns"], default=None)
+    return most["where"] if most and 2 * most["ns"] > sum(claim["ns"] for claim in finding["claims"]) else None
+
+
+def truth_of(kept, code):
+    name = kept.name.removesuffix(".jsonl.gz")
+    if kept.parent.name == "kept":
+        return OF_HEALTHY.get(name, OF_CAUSE.get(json.loads(kept.with_name(f"{name}.json").read_text())["label"]["cause"]))
+    return OF_FUNCTION.get((name, code.split(" ")[0]), OF_PROGRAM.get(name))
+
+
+class Roles(unittest.TestCase):
+    def test_none_is_wrong(self):
+        counts, wrong = {"right": 0, "wrong": 0, "not said": 0}, []
+        for kept in sorted(HERE.glob("*/*.jsonl.gz")):
+            for finding in explained(kept)["findings"]:
+                code = code_of(finding)
+                if not code or finding["share"] < LEAST_SHARE:
+                    continue
+                recurs = (finding["role"] or {}).get("recurs")
+                truth = truth_of(kept, code)
+                if os.environ.get("ROLES"):
+                    print(kept.name, round(finding["share"], 2), code, finding["role"], truth)
+                if not recurs:
+                    counts["not said"] += 1
+                elif truth and recurs in truth:
+                    counts["right"] += 1
+                else:
+                    counts["wrong"] += 1
+                    wrong.append(f"{kept.name}: {code}: {finding['role']}, it is {truth}")
+        print(", ".join(f"{name} {count}" for name, count in counts.items()))
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include "analyze/ledger.h"
+#include "analyze/stack_evidence.h"
+
+namespace headroom {
+
+// The processes on a device whose stacks are known, by pid.
+[[nodiscard]] inline std::map<std::int64_t, SourceId> owners_on(const DeviceTime& device, const StackView& stacks,
+                                                                const JobView& job) {
+  std::map<std::int64_t, SourceId> owners;
+  for (const ContextUse& use : job.uses)
+    if (use.ours && use.process && use.device == device.source && stacks.looks.contains(*use.process))
+      owners[use.pid] = *use.process;
+  return owners;
+}
+
+// Each slice of the time from the first kernel to the last of a process whose stacks are known, with its looks.
+template <class Visit>
+void visit_work(const DeviceTime& device, const StackView& stacks, const JobView& job, const Visit& visit) {
+  const auto owners = owners_on(device, stacks, job);
+  for (const Slice& slice : device.slices) {
+    const auto owner = owners.find(slice.pid);
+    if (owner == owners.end() || slice.account == Account::kStartup || slice.account == Account::kTeardown) continue;
+    visit(owner->second, slice, looks_within(stacks.looks.at(owner->second).all(), slice.begin, slice.end));
+  }
+}
+
+}  // namespace headroom
