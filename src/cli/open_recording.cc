@@ -115,6 +115,7 @@ Result<OpenedRecording> open_recording(const std::string& what, const ImportOpti
   HR_TRY(opened.path, path_of_recording(what));
   if (mean_several({&opened.path, 1})) {  // all that lie in a folder
     HR_TRY(OpenedRecording all, open_merged(recordings_below(opened.path), options, read));
+    while (opened.path.size() > 1 && opened.path.ends_with('/')) opened.path.pop_back();
     if (all.path.empty()) all.path = opened.path;
     return all;
   }

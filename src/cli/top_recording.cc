@@ -83,7 +83,7 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
   HR_TRY(watched.opened_, open_recording(path, import, {.leave_out = metrics_not_viewed()}));
   watched.import_ = import;
   watched.newest_ = what == "last";
-  watched.name_ = last_part(path);
+  watched.name_ = last_part(watched.opened_.path);
   watched.read_at_ = boottime_now();
   watched.cost_ = process_cpu_now() - cpu;
   watched.plan_next_look();

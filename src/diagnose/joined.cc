@@ -13,6 +13,7 @@
 #include "analyze/analysis.h"
 #include "analyze/ledger.h"
 #include "diagnose/joined_findings.h"
+#include "diagnose/joined_ranks.h"
 #include "diagnose/joined_words.h"
 #include "diagnose/rules.h"
 #include "model/losses.h"
@@ -23,36 +24,16 @@ namespace diagnose {
 
 namespace {
 
-// The marks of a part that count steps, each called by the GPU of its process, where it has one.
-Recording steps_in(const Recording& part) {
-  Recording steps;
-  steps.meta = part.meta;
-  std::map<std::string, std::set<int>> gpus;  // by pid
-  for (const SourceId id : part.all(SourceKind::kGpuProcess)) {
-    const Source& source = part.sources[static_cast<std::size_t>(id)];
-    if (source.parent == kNoSource) continue;
-    gpus[attr(source, "pid")].insert(device_of(part.sources[static_cast<std::size_t>(source.parent)]).index);
+Nanos idle_within(const std::vector<Slice>& slices, const std::vector<Window>& times) {
+  Nanos sum = 0;
+  auto time = times.begin();
+  for (const Slice& slice : slices) {
+    if (is_busy(slice.account) || slice.account == Account::kUnobserved) continue;
+    while (time != times.end() && time->end <= slice.begin) ++time;
+    for (auto at = time; at != times.end() && at->begin < slice.end; ++at)
+      sum += std::min(at->end, slice.end) - std::max(at->begin, slice.begin);
   }
-  for (const SourceId id : part.all(SourceKind::kMarks)) {
-    const Track& track = track_of(part, id);
-    const Column* counted = track.find(Metric::kSteps);
-    if (counted == nullptr) continue;
-    Source source = part.sources[static_cast<std::size_t>(id)];
-    source.parent = kNoSource;
-    if (const auto own = gpus.find(attr(source, "pid")); own != gpus.end() && own->second.size() == 1)
-      source.attrs["gpu_index"] = fmt::format("{}", *own->second.begin());
-    steps.sources.push_back(std::move(source));
-    steps.tracks.push_back({track.at, {*counted}, {}});
-  }
-  return steps;
-}
-
-// "node07 GPU 3 (process 4711)"
-std::string rank_name(const Source& source, const std::string& machine) {
-  const std::string gpu = attr(source, "gpu_index"), pid = attr(source, "pid"), worker = attr(source, "worker");
-  if (!gpu.empty()) return fmt::format("{} GPU {} (process {})", machine, gpu, pid);
-  return worker.empty() ? fmt::format("process {} of {}", pid, machine)
-                        : fmt::format("worker {} of {}", worker, machine);
+  return sum;
 }
 
 class Joiner {
@@ -296,31 +277,63 @@ class Joiner {
     for (ExplainedPart& part : parts_) findings.push_back(std::move(part.explanation.findings));
     all_.findings = join_findings(std::move(findings), places_, time_);
     if (one_job && !one_machine_)
-      for (Finding& finding : beside_each_other()) add_finding(std::move(finding), all_.findings);
+      for (Finding& finding : beside_each_other()) {
+        // Where each part is well no finding is part of another.
+        std::erase_if(all_.findings, [](const Finding& other) { return other.cause == Cause::kHealthy; });
+        add_finding(std::move(finding), all_.findings);
+      }
     set_bound();
     for (std::size_t device = 0; device < devices_.size(); ++device)
       all_.slices.push_back(std::move(devices_[device].slices));
   }
 
-  // What only shows where all machines of a job are seen.
+  // What only shows where all machines of a job are seen: a rank, or a GPU, for which others on other machines wait.
   std::vector<Finding> beside_each_other() {
     Analysis a;
     a.meta = all_.meta;
     a.window = {time_.begin, time_.end};
     a.limits = options_.limits;
     a.ledger = all_.ledger;
-    a.ranks = rank_paces(steps_of_all(), a.window, a.limits);
+    a.job.has_host = std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part.has_host; });
+    std::vector<Recording> steps;
+    std::vector<std::string> machines;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      steps.push_back(std::move(parts_[i].steps));
+      machines.push_back(names_[i].machine);
+    }
+    a.ranks = paces_of_all(std::move(steps), machines, a.window, a.limits);
     std::vector<Finding> found = slow_rank(a);
+    a.waits_in_kernels = waits_in_kernels(stalls_, devices_, idle_peers_, a.limits);
+    if (!shows_beside_others(a.waits_in_kernels)) return found;
+    a.devices = std::move(devices_);
+    for (std::size_t device = 0; device < a.devices.size(); ++device) {
+      a.gpus.emplace_back();
+      a.gpus.back().idle_peer = idle_peers_[device];
+    }
+    for (Finding& finding : late_gpus(a)) found.push_back(std::move(finding));
+    devices_ = std::move(a.devices);
     return found;
   }
 
-  Recording steps_of_all() {
-    std::vector<Recording> steps;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      for (Source& source : parts_[i].steps.sources) source.attrs["rank"] = rank_name(source, places_[i].machine);
-      steps.push_back(std::move(parts_[i].steps));
+  // What GPUs of one machine do beside one another its own explanation tells. Of hundreds some are idle at any time: it
+  // takes one that works alone, or is idle for most of the time in which others wait, on another machine than one of
+  // them.
+  [[nodiscard]] bool shows_beside_others(const WaitsInKernels& waits) const {
+    std::set<std::size_t> waiting;
+    std::set<std::string> hosts;
+    for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
+    for (const std::size_t device : waiting) hosts.insert(devices_[device].device.host);
+    const auto elsewhere = [&](std::size_t device) { return hosts != std::set{devices_[device].device.host}; };
+    if (waits.worker) return elsewhere(*waits.worker);
+    const std::vector<Window> times = times_of(waits.claims);
+    Nanos all = 0;
+    for (const Window& time : times) all += time.length();
+    for (std::size_t device = 0; device < devices_.size() && all > 0 && !waits.everywhere; ++device) {
+      if (waiting.contains(device) || idle_peers_[device] || !elsewhere(device)) continue;
+      const double part = static_cast<double>(idle_within(devices_[device].slices, times)) / static_cast<double>(all);
+      if (part >= options_.limits[Threshold::kMajority]) return true;
     }
-    return merged(std::move(steps));
+    return false;
   }
 
   // At equal work: no GPU is done earlier than its kernels take, but for those that are known to do nothing.
@@ -357,12 +370,13 @@ class Joiner {
 }  // namespace diagnose
 
 ExplainedPart explain_part(const Recording& part, const ExplainOptions& options) {
-  ExplainedPart explained{part.meta, options.path, {}, {}, {}, diagnose::steps_in(part)};
+  ExplainedPart explained{part.meta, options.path, {}, {}, {}, false, diagnose::steps_in(part)};
   explained.explanation = explain(part, options, [&](const Analysis& a) {
     for (const GpuAnalysis& gpu : a.gpus) {
       explained.stalls.push_back(gpu.stalls);
       explained.idle_peers.push_back(gpu.idle_peer);
     }
+    explained.has_host = a.job.has_host;
   });
   return explained;
 }

@@ -19,6 +19,7 @@ struct ExplainedPart {
   Explanation explanation;
   std::vector<std::vector<Stall>> stalls;  // by device of the explanation's ledger
   std::vector<bool> idle_peers;            // likewise
+  bool has_host = false;                   // its processes were looked at
   Recording steps;                         // who counts steps, and these; nothing else
 };
 // `options` are those of this part, with a window on its own clock.

@@ -14,8 +14,9 @@
 #include "base/visible.h"
 #include "model/bounds.h"
 #include "model/dictionary.h"
-#include "model/entities.h"
+#include "model/ledger.h"
 #include "model/losses.h"
+#include "model/part_facts.h"
 
 namespace headroom {
 
@@ -25,126 +26,6 @@ constexpr std::string_view kOrigin = "merge", kStopReason = "merged";
 
 // Times that are told as attrs of sources.
 constexpr std::array<const char*, 4> kTimes{"start_ns", "end_ns", "no_gpu_until_ns", "gpu_open_ns"};
-
-std::string numbered(std::string_view name, std::size_t i, std::string_view what = "") {
-  return fmt::format("{}.{:06}{}{}", name, i, what.empty() ? "" : ".", what);
-}
-
-std::string places_text(const std::vector<LossPlace>& places) {
-  std::string text;
-  for (const LossPlace& place : places)
-    text += fmt::format("{}{} {} {}", text.empty() ? "" : ";", place.begin, place.end, place.source);
-  return text;
-}
-
-std::vector<LossPlace> places_of(std::string_view text) {
-  std::vector<LossPlace> places;
-  if (text.empty()) return places;
-  for (const std::string_view one : split(text, ';')) {
-    const auto words = split(one, ' ');
-    if (words.size() != 3) continue;
-    const auto begin = parse_number<Nanos>(words[0]), end = parse_number<Nanos>(words[1]);
-    const auto source = parse_number<SourceId>(words[2]);
-    if (begin && end && source) places.push_back({*begin, *end, *source});
-  }
-  return places;
-}
-
-// What a part was, in the attrs of its source.
-Attrs facts_of(const RecordingMeta& meta, const std::vector<Loss>& losses) {
-  Attrs attrs{{"id", meta.id},
-              {"origin", meta.origin},
-              {"writer", meta.writer},
-              {"host", meta.host},
-              {"boot_id", meta.boot_id},
-              {"stop_reason", meta.stop_reason},
-              {"cwd", meta.cwd},
-              {"tiers", meta.tiers},
-              {"start_ns", fmt::format("{}", meta.start)},
-              {"end_ns", fmt::format("{}", meta.end)},
-              {"start_realtime_ns", fmt::format("{}", meta.start_realtime)},
-              {"interval_ns", fmt::format("{}", meta.interval)}};
-  if (meta.job_pid) attrs["job_pid"] = fmt::format("{}", *meta.job_pid);
-  if (meta.exit_code) attrs["exit_code"] = fmt::format("{}", *meta.exit_code);
-  for (std::size_t i = 0; i < meta.command.size(); ++i) attrs[numbered("command", i)] = meta.command[i];
-  for (std::size_t i = 0; i < meta.missing_tiers.size(); ++i)
-    attrs[numbered("missing", i)] = meta.missing_tiers[i].tier + meta.missing_tiers[i].why;
-  for (const auto& [name, value] : meta.extra) attrs["extra." + name] = value;
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    attrs[numbered("loss", i, "what")] = losses[i].what;
-    attrs[numbered("loss", i, "count")] = fmt::format("{}", losses[i].count);
-    attrs[numbered("loss", i, "severity")] = severity_name(losses[i].severity);
-    attrs[numbered("loss", i, "detail")] = losses[i].detail;
-    attrs[numbered("loss", i, "places")] = places_text(losses[i].places);
-  }
-  return attrs;
-}
-
-template <class T>
-void take(const Attrs& attrs, const char* name, T& value) {
-  if (const auto found = attrs.find(name); found != attrs.end()) {
-    if constexpr (std::is_same_v<T, std::string>)
-      value = found->second;
-    else
-      value = parse_number<typename std::remove_reference_t<T>>(found->second).value_or(T{});
-  }
-}
-template <class T>
-void take(const Attrs& attrs, const char* name, std::optional<T>& value) {
-  if (const auto found = attrs.find(name); found != attrs.end()) value = parse_number<T>(found->second);
-}
-
-// What stands behind "NAME.", in order.
-template <class Add>
-void each(const Attrs& attrs, const std::string& name, const Add& add) {
-  const std::string before = name + ".";
-  for (auto at = attrs.lower_bound(before); at != attrs.end() && at->first.starts_with(before); ++at)
-    add(at->first.substr(before.size()), at->second);
-}
-
-RecordingMeta meta_of(const Source& source) {
-  const Attrs& attrs = source.attrs;
-  RecordingMeta meta;
-  take(attrs, "id", meta.id);
-  take(attrs, "origin", meta.origin);
-  take(attrs, "writer", meta.writer);
-  take(attrs, "host", meta.host);
-  take(attrs, "boot_id", meta.boot_id);
-  take(attrs, "stop_reason", meta.stop_reason);
-  take(attrs, "cwd", meta.cwd);
-  take(attrs, "tiers", meta.tiers);
-  take(attrs, "start_ns", meta.start);
-  take(attrs, "end_ns", meta.end);
-  take(attrs, "start_realtime_ns", meta.start_realtime);
-  take(attrs, "interval_ns", meta.interval);
-  take(attrs, "job_pid", meta.job_pid);
-  take(attrs, "exit_code", meta.exit_code);
-  each(attrs, "command", [&](const std::string&, const std::string& word) { meta.command.push_back(word); });
-  each(attrs, "missing", [&](const std::string&, const std::string& text) {
-    if (!text.empty()) meta.missing_tiers.push_back({text[0], text.substr(1)});
-  });
-  each(attrs, "extra", [&](const std::string& name, const std::string& value) { meta.extra[name] = value; });
-  for (Nanos* at : {&meta.start, &meta.end, &meta.start_realtime}) *at = std::clamp(*at, kEarliest, kLatest);
-  return meta;
-}
-
-std::vector<Loss> losses_of(const Source& source) {
-  std::map<std::string, Loss> by_number;
-  each(source.attrs, "loss", [&](const std::string& name, const std::string& value) {
-    const auto dot = name.find('.');
-    if (dot == std::string::npos) return;
-    Loss& loss = by_number[name.substr(0, dot)];
-    const std::string_view what = std::string_view(name).substr(dot + 1);
-    if (what == "what") loss.what = value;
-    if (what == "count") loss.count = parse_number<std::int64_t>(value).value_or(0);
-    if (what == "severity") loss.severity = severity_of(value).value_or(Severity::kNotice);
-    if (what == "detail") loss.detail = value;
-    if (what == "places") loss.places = places_of(value);
-  });
-  std::vector<Loss> losses;
-  for (auto& [number, loss] : by_number) losses.push_back(std::move(loss));
-  return losses;
-}
 
 void shift_attrs(Source& source, Nanos by) {
   if (source.kind != SourceKind::kProcess && source.kind != SourceKind::kGpuProcess) return;
@@ -182,9 +63,9 @@ class Merger {
     if (goes_on(part.meta)) part.meta.stop_reason = "recovered";  // what came after this copy is not in it
     by_ = to_unix_time(part.meta);
     base_ = static_cast<SourceId>(whole_.sources.size()) + 1;
-    whole_.sources.push_back({SourceKind::kPart, name.part, kNoSource, facts_of(part.meta, part.losses)});
-    whole_.tracks.emplace_back();
     add_lists(part);
+    whole_.sources.push_back({SourceKind::kPart, name.part, kNoSource, facts_of_part(part.meta, part.losses)});
+    whole_.tracks.emplace_back();
     for (std::size_t i = 0; i < part.sources.size(); ++i) add_source(name, part.sources[i], part.tracks[i]);
     for (Event& event : part.events) {
       shift_event(event, by_);
@@ -222,7 +103,8 @@ class Merger {
     whole_.tracks.push_back(std::move(track));
   }
 
-  void add_lists(const Recording& part) {
+  // The dictionary is bounded: rows of lists that find no room in it are lost, and counted.
+  void add_lists(Recording& part) {
     std::vector<TextId> texts, list;
     lists_.clear();
     for (const std::string& text : part.texts) {
@@ -235,6 +117,14 @@ class Merger {
       lists_.push_back(dictionary_.list(list));
       if (lists_.back() == whole_.lists.size()) whole_.lists.push_back(list);
     }
+    std::int64_t lost = 0;
+    for (const Track& track : part.tracks)
+      lost += std::count_if(track.lists.begin(), track.lists.end(),
+                            [&](const ListRow& row) { return lists_[row.list] == kNoList; });
+    if (lost > 0)
+      count_loss(part.losses,
+                 make_loss(LossKind::kMissingRows, lost,
+                           "all recordings together have more stacks of different kinds than one can hold"));
   }
 
   Recording whole_;
@@ -407,6 +297,19 @@ Result<void> can_be_joined(std::span<const PartToJoin> parts) {
   return {};
 }
 
+std::string gpus_on_machines(std::span<const Device> devices) {
+  constexpr std::size_t kMostHosts = 2, kMostNamed = 8;
+  std::map<std::string, std::vector<std::string>> hosts;
+  for (const Device& device : devices) hosts[device.host].push_back(fmt::format("{}", device.index));
+  if (hosts.size() > kMostHosts || devices.size() > kMostNamed)
+    return fmt::format("{} GPUs on {}", devices.size(),
+                       hosts.size() == 1 ? hosts.begin()->first : count_of(hosts.size(), "machine"));
+  std::vector<std::string> words;
+  for (const auto& [host, indices] : hosts)
+    words.push_back(fmt::format("{} {} {}", host, indices.size() == 1 ? "GPU" : "GPUs", join(indices, ", ")));
+  return join(words, " and ");
+}
+
 bool has_parts(const Recording& recording) {
   return !recording.sources.empty() && recording.sources.front().kind == SourceKind::kPart;
 }
@@ -420,7 +323,7 @@ Recording merged(std::vector<Recording> parts) {
 std::vector<RecordingMeta> metas_of_parts(const Recording& recording) {
   std::vector<RecordingMeta> metas;
   for (const SourceId id : recording.all(SourceKind::kPart))
-    metas.push_back(meta_of(recording.sources[static_cast<std::size_t>(id)]));
+    metas.push_back(meta_of_part(recording.sources[static_cast<std::size_t>(id)]));
   return metas;
 }
 
@@ -444,8 +347,8 @@ class Splitter {
     while (static_cast<std::size_t>(end_) < whole.sources.size() &&
            whole.sources[static_cast<std::size_t>(end_)].kind != SourceKind::kPart)
       ++end_;
-    out_.meta = meta_of(source);
-    out_.losses = losses_of(source);
+    out_.meta = meta_of_part(source);
+    out_.losses = losses_of_part(source);
     name_ = source.key + "/";
     by_ = -to_unix_time(out_.meta);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/entities.h"
 #include "model/recording.h"
 
 // Several recordings as one: side by side, each the part that it was, on one clock. Nothing of one is taken for
@@ -51,6 +52,9 @@ struct PartToJoin {
 // The reason why they are no parts of one recording: one without a date, one twice, one that is itself of several, or
 // one GPU at one time in two of them.
 [[nodiscard]] Result<void> can_be_joined(std::span<const PartToJoin> parts);
+
+// "node07 GPUs 0 and 3, node08 GPU 1", "12 GPUs on 3 machines": of GPUs that have a host.
+[[nodiscard]] std::string gpus_on_machines(std::span<const Device> devices);
 
 [[nodiscard]] bool has_parts(const Recording& recording);
 [[nodiscard]] Recording merged(std::vector<Recording> parts);

@@ -10,6 +10,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "model/parts.h"
 #include "report/layout.h"
 #include "report/palette.h"
 
@@ -22,6 +23,7 @@ constexpr double kFewPoints = 0.03, kSmall = 0.01;
 using Devices = std::vector<std::size_t>;
 
 Nanos total(const Ledger& ledger, Account account, const Devices& devices) {
+  if (devices.size() == ledger.devices.size()) return ledger.total(account);
   Nanos sum = 0;
   for (const std::size_t device : devices) sum += ledger.total(account, device);
   return sum;
@@ -147,31 +149,6 @@ std::string told(std::vector<Devices> groups, std::size_t lines, const Tell& tel
 
 namespace {
 
-std::vector<std::string> hosts_of(const Ledger& ledger, const Devices& devices) {
-  std::vector<std::string> hosts;
-  for (const std::size_t device : devices) {
-    const std::string& host = ledger.devices[device].host;
-    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
-  }
-  return hosts;
-}
-
-// Of GPUs of one machine.
-std::string names_on_one(const Ledger& ledger, const Devices& devices);
-
-// More than two machines are counted.
-std::string names_on_several(const Ledger& ledger, const Devices& devices, const std::vector<std::string>& hosts) {
-  if (hosts.size() > 2) return fmt::format("{} GPUs on {} machines", devices.size(), hosts.size());
-  std::vector<std::string> names;
-  for (const std::string& host : hosts) {
-    Devices own;
-    for (const std::size_t device : devices)
-      if (ledger.devices[device].host == host) own.push_back(device);
-    names.push_back(host + " " + names_on_one(ledger, own));
-  }
-  return join(names, ", ");
-}
-
 std::string names_on_one(const Ledger& ledger, const Devices& devices) {
   const auto index = [&](std::size_t i) { return ledger.devices[devices[i]].index; };
   if (devices.size() == 1) return fmt::format("GPU {}", index(0));
@@ -191,9 +168,10 @@ std::string names_on_one(const Ledger& ledger, const Devices& devices) {
 }  // namespace
 
 std::string gpu_names(const Ledger& ledger, const std::vector<std::size_t>& devices) {
-  const std::vector<std::string> hosts = hosts_of(ledger, devices);
-  return hosts.size() == 1 && hosts.front().empty() ? names_on_one(ledger, devices)
-                                                    : names_on_several(ledger, devices, hosts);
+  std::vector<Device> of_machines;
+  for (const std::size_t device : devices)
+    if (!ledger.devices[device].host.empty()) of_machines.push_back(ledger.devices[device]);
+  return of_machines.empty() ? names_on_one(ledger, devices) : gpus_on_machines(of_machines);
 }
 
 std::vector<std::vector<std::size_t>> alike(const Ledger& ledger) {

@@ -159,6 +159,7 @@ std::vector<Point> provenance_points(const Explanation& e) {
   add(points, "Folder", meta.cwd, true);
   add(points, "Host", meta.host);
   add(points, "Slurm", slurm_words(slurm_job(meta)));
+  add(points, "Of several", join(e.about_parts, "; "));
   if (meta.start_realtime != 0) add(points, "Began", iso_time(meta.start_realtime).substr(0, 19) + "Z");
   add(points, "Lasted", human_duration(meta.end - meta.start));
   if (meta.exit_code) add(points, "Exit code", fmt::format("{}", *meta.exit_code));
