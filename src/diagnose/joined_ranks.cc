@@ -36,14 +36,14 @@ Track last_of(const std::vector<const Track*>& ranks) {
       at = std::max(at, track->at[row]);
     }
   }
-  Track all;
-  all.columns.push_back({Metric::kSteps, {}, {}});
+  std::vector<Nanos> times;
+  std::vector<std::int64_t> counts;
   for (const auto& [step, done] : steps) {
-    if (done.first != ranks.size() || (!all.at.empty() && done.second < all.at.back())) continue;
-    all.at.push_back(done.second);
-    all.columns.front().values.push_back(step);
+    if (done.first != ranks.size() || (!times.empty() && done.second < times.back())) continue;
+    times.push_back(done.second);
+    counts.push_back(step);
   }
-  return all;
+  return {std::move(times), {Column{Metric::kSteps, std::move(counts), {}}}, {}};
 }
 
 // The ranks of each of these machines as one.
