@@ -2,6 +2,7 @@
 #include "cli/several.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -36,6 +37,7 @@ Result<void> read_each(std::span<const std::string> paths, const ImportOptions& 
     if (opened) {
       ++taken;
       take(std::move(*opened));
+      opened = fail(Errc::kNotFound, "taken");
     } else if (unreadable == Unreadable::kRefuse) {
       Error error = opened.error();
       error.hint = fmt::format("name the others alone{}", error.hint.empty() ? "" : "; " + error.hint);
@@ -121,6 +123,9 @@ Result<OpenedRecording> open_merged(std::span<const std::string> paths, const Im
 
 Result<Explanation> explain_merged(std::span<const std::string> paths, const ImportOptions& import,
                                    const ExplainOptions& options) {
+  // What is read of one is of other sizes than what is read of the next: in pages of its own it can be given back.
+  constexpr int kPagesOfItsOwn = 64 << 10;
+  ::mallopt(M_MMAP_THRESHOLD, kPagesOfItsOwn);
   std::vector<PartToJoin> parts;
   std::vector<ExplainedPart> explained;
   HR_TRYV(read_each(paths, import, {.leave_out = metrics_not_explained()}, Unreadable::kRefuse,

@@ -113,12 +113,14 @@ class Joiner {
     for (const std::string& task : e.ledger.tasks) all_.ledger.tasks.push_back(fmt::format("{}: {}", place.name, task));
     for (std::size_t device = 0; device < e.slices.size(); ++device) {
       const std::size_t to = place.devices[device];
+      std::vector<Slice>& all = devices_[to].slices;
+      all.reserve(all.size() + e.slices[device].size());
       for (Slice slice : e.slices[device]) {
         slice.begin += place.shift, slice.end += place.shift;
         if (slice.phase >= 0) slice.phase += phases;
         if (slice.task >= 0) slice.task += tasks;
         if (slice.where >= 0) slice.where = place.places[static_cast<std::size_t>(slice.where)];
-        devices_[to].slices.push_back(slice);
+        all.push_back(slice);
       }
       e.slices[device] = {};
       for (Stall stall : parts_[i].stalls[device]) {
@@ -156,6 +158,7 @@ class Joiner {
       std::stable_sort(time.slices.begin(), time.slices.end(),
                        [](const Slice& x, const Slice& y) { return x.begin < y.begin; });
       std::vector<Slice> filled;
+      filled.reserve(time.slices.size() + parts_.size() + 1);
       Nanos until = time_.begin;
       const auto fill = [&](Nanos to) {
         if (to > until) filled.push_back({until, to, Account::kUnobserved, 0, "N", Confidence::kHigh});
@@ -378,6 +381,12 @@ ExplainedPart explain_part(const Recording& part, const ExplainOptions& options)
     }
     explained.has_host = a.job.has_host;
   });
+  // Hundreds of these wait for one another: what was room to grow is given back.
+  for (auto& slices : explained.explanation.slices) slices.shrink_to_fit();
+  for (Finding& finding : explained.explanation.findings) {
+    finding.claims.shrink_to_fit();
+    finding.counted.shrink_to_fit();
+  }
   return explained;
 }
 

@@ -92,6 +92,7 @@ class OneFinding {
       if (!alone) agree(all);
       bound(all);
     }
+    kind_.members.clear();  // their claims are in it
     return all;
   }
 
@@ -181,7 +182,7 @@ class OneFinding {
     all.gain = std::move(gain);
   }
 
-  const Kind& kind_;
+  Kind& kind_;
   const std::vector<PlaceOfPart>& parts_;
   const JoinedTime& time_;
   const PlaceOfPart& lead_;
@@ -224,10 +225,11 @@ std::vector<Finding> join_findings(std::vector<std::vector<Finding>> findings, c
   for (std::size_t part = 0; part < findings.size(); ++part) found.add(part, std::move(findings[part]), parts[part]);
   std::vector<Kind> kinds = found.take();
   std::vector<Finding> joined;
-  for (Kind& kind : kinds) joined.push_back(OneFinding(kind, parts, time).make());
   std::vector<std::size_t> wholes;
-  for (std::size_t i = 0; i < kinds.size(); ++i)
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (!kinds[i].whole && !is_partly_healthy(kinds[i], parts.size())) wholes.push_back(i);
+    joined.push_back(OneFinding(kinds[i], parts, time).make());
+  }
   std::stable_sort(wholes.begin(), wholes.end(),
                    [&](std::size_t x, std::size_t y) { return joined[x].cost() > joined[y].cost(); });
   std::vector<Finding> ordered;
