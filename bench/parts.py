@@ -158,6 +158,42 @@ def answers(bench, table, effort):
     file.unlink()
 
 
+def peak(command):
+    """Wall seconds and the most MB that a command had resident."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"{command} ended with status {status}")
+    return time.monotonic() - start, usage.ru_maxrss * 1024 / 1e6
+
+
+def nodes(bench, table, effort):
+    """`why` of what a job on many nodes left in one folder."""
+    count, rounds = {"quick": 16}.get(effort, 64), {"quick": 1, "normal": 3, "full": 5}[effort]
+    for stacks in (0, 20):
+        folder = bench.work / f"nodes{stacks}"
+        folder.mkdir()
+        subprocess.run([bench.tool("bench_store"), "nodes", str(folder), str(count), "1", str(stacks)], check=True)
+        size = sum(file.stat().st_size for file in folder.iterdir())
+        title = (f"nodes: SYNTHETIC {count} nodes x 8 GPUs for an hour at 1 Hz, "
+                 + (f"with Python stacks of 8 processes each at {stacks} Hz " if stacks else "readings of GPUs alone ")
+                 + f"({size >> 20} MiB)")
+        costs = [peak([bench.headroom, "why", str(folder)]) for _ in range(rounds)]
+        walls, memory = [wall for wall, _ in costs], [most for _, most in costs]
+        table.add(title, "headroom why FOLDER", median(walls), "s", spread(walls), 5.0)
+        table.add(title, "  resident", max(memory), "MB", "", 500)
+        merged = bench.work / "job.hrec"
+        wall, most = peak([bench.headroom, "merge", str(folder), "-o", str(merged)])
+        table.add(title, "headroom merge", wall, "s")
+        table.add(title, "  resident", most, "MB")
+        wall, most = peak([bench.headroom, "why", str(merged)])
+        table.add(title, "headroom why of the merged file", wall, "s")
+        table.add(title, "  resident", most, "MB")
+        merged.unlink()
+        shutil.rmtree(folder)
+
+
 def sync_ms(folder):
     """What waiting for the disk costs here: a job that is over at once waits for it three times."""
     times = []
@@ -199,7 +235,7 @@ def quartiles(values):
 
 
 PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "top_alone": live.top_alone, "recording": recording, "store": store, "import": logs.logs,
-         "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "ends": batches.ends, "shared": batches.shared,
+         "answers": answers, "nodes": nodes, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "ends": batches.ends, "shared": batches.shared,
          "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
          "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies,

@@ -88,6 +88,14 @@ int day(const std::string& path, double hours, int stacks) {
   return 0;
 }
 
+// One recording for each node, as a job on all of them leaves them in a folder.
+int nodes(const std::string& folder, int count, double hours, int stacks) {
+  for (int node = 0; node < count; ++node)
+    write_recording(fmt::format("{}/node{:02}.hrec", folder, node),
+                    synthetic_box(kGpus, static_cast<std::int64_t>(hours * 3600), node * kGpus), stacks, node);
+  return 0;
+}
+
 // "2025/11/05 00:00:00.120, 0": rounds of whole seconds, the GPUs of one a millisecond apart.
 std::string stamp_and_index(std::int64_t second, int gpu) {
   constexpr std::chrono::sys_days kFirst = std::chrono::year{2025} / 11 / 5;
@@ -139,11 +147,14 @@ int main(int argc, char** argv) {
   if (mode == "recording" && argc == 5)
     return headroom::bench::recording(argv[2], std::atof(argv[3]), std::atoi(argv[4]));
   if (mode == "day" && argc == 5) return headroom::bench::day(argv[2], std::atof(argv[3]), std::atoi(argv[4]));
+  if (mode == "nodes" && argc == 6)
+    return headroom::bench::nodes(argv[2], std::atoi(argv[3]), std::atof(argv[4]), std::atoi(argv[5]));
   const std::string columns = argc == 5 ? argv[4] : "";
   if (mode == "csv" && (columns == "22" || columns == "5"))
     return headroom::bench::csv(argv[2], std::atof(argv[3]), columns == "22");
   std::fputs(
-      "usage: bench_store recording FOLDER HOURS ROUNDS | day FILE HOURS STACKS_PER_SECOND | csv FILE HOURS 22|5\n",
+      "usage: bench_store recording FOLDER HOURS ROUNDS | day FILE HOURS STACKS_PER_SECOND | csv FILE HOURS 22|5 | "
+      "nodes FOLDER NODES HOURS STACKS_PER_SECOND\n",
       stderr);
   return 2;
 }

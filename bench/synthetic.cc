@@ -85,10 +85,10 @@ SyntheticRow SyntheticGpu::next() {
                      4}};
 }
 
-SyntheticBox synthetic_box(int gpus, std::int64_t seconds) {
+SyntheticBox synthetic_box(int gpus, std::int64_t seconds, int first) {
   SyntheticBox box;
   for (int gpu = 0; gpu < gpus; ++gpu) {
-    SyntheticGpu source(gpu);
+    SyntheticGpu source(first + gpu);
     auto& rows = box.emplace_back();
     rows.reserve(static_cast<std::size_t>(seconds));
     for (std::int64_t i = 0; i < seconds; ++i) rows.push_back(source.next());

@@ -43,6 +43,7 @@ class SyntheticGpu {
 };
 
 using SyntheticBox = std::vector<std::vector<SyntheticRow>>;  // [gpu][second]
-[[nodiscard]] SyntheticBox synthetic_box(int gpus, std::int64_t seconds);
+// Its GPUs have the indices from `first` on.
+[[nodiscard]] SyntheticBox synthetic_box(int gpus, std::int64_t seconds, int first = 0);
 
 }  // namespace headroom::bench

@@ -91,15 +91,19 @@ void give_up(const Error& error) {
   std::exit(1);
 }
 
-void write_recording(const std::string& path, const SyntheticBox& box, int stacks_per_second) {
+void write_recording(const std::string& path, const SyntheticBox& box, int stacks_per_second, int node) {
   auto writer = Writer::create(path, {.when_full = WriterOptions::WhenFull::kWait});
   if (!writer) give_up(writer.error());
   RecordingSink& sink = **writer;
   const auto seconds = static_cast<Nanos>(box[0].size());
   const bool stacks = stacks_per_second > 0;
-  sink.set_meta({.id = "0123456789abcdef",
+  sink.set_meta({.id = fmt::format("{:016x}", 0x0123456789abcdef + node),
                  .origin = stacks ? "run" : "record",
                  .writer = "bench_store (synthetic)",
+                 .host = fmt::format("node{:02}", node),
+                 .boot_id = fmt::format("boot{:02}", node),
+                 .stop_reason = "job_ended",
+                 .command = {"python3", "train.py"},
                  .tiers = stacks ? "NPY" : "N",
                  .start = kStart,
                  .end = kStart + seconds * kSecond,
@@ -109,7 +113,7 @@ void write_recording(const std::string& path, const SyntheticBox& box, int stack
   std::vector<SyntheticJob> jobs;
   for (int gpu = 0; gpu < static_cast<int>(box.size()); ++gpu) {
     ids.push_back(sink.add_source({.kind = SourceKind::kGpu,
-                                   .key = fmt::format("GPU-00000000-0000-0000-0000-{:012}", gpu),
+                                   .key = fmt::format("GPU-00000000-0000-0000-{:04}-{:012}", node, gpu),
                                    .attrs = {{"index", std::to_string(gpu)},
                                              {"name", "synthetic"},
                                              {"power_limit_watts", "400"},

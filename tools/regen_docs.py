@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Puts real output into README.md, docs/fleet.md and docs/cases/*.md: tools/regen_docs.py BINARY [--check] [PAGE…]
+"""Puts real output into README.md, docs/fleet.md, docs/merge.md and docs/cases/*.md: tools/regen_docs.py BINARY [--check] [PAGE…]
 
 A block begins with `<!-- output of: headroom … -->` and ends with `<!-- end of output -->`. Its command runs at 80 columns in a
 folder of the page's own that has all of the repository by links: paths are those of the repository, and a file that one
@@ -97,7 +97,7 @@ def main():
     binary, stale = str(options.binary.resolve()), 0
     docs = ROOT / "docs"
     pages = [page.resolve() for page in options.pages]
-    for page in pages or [README, docs / "fleet.md", *sorted((docs / "cases").glob("0*.md"))]:
+    for page in pages or [README, docs / "fleet.md", docs / "merge.md", *sorted((docs / "cases").glob("0*.md"))]:
         text = page.read_text(encoding="utf-8")
         new = wanted(binary, page, text)
         if new == text:

@@ -189,7 +189,7 @@ const MetricStats* Analysis::stats_of(std::size_t device, Metric metric) const {
 }
 
 std::string Analysis::device_name(std::size_t device) const {
-  return fmt::format("GPU {}", devices[device].device.index);
+  return gpu_name(devices[device].device);
 }
 
 std::string Analysis::when(Nanos at) const {

@@ -44,6 +44,7 @@ std::pair<std::string, std::vector<Rank>> ranks_of(const Recording& recording, c
     const Source& source = recording.sources[static_cast<std::size_t>(id)];
     Rank rank{"process " + attr(source, "pid"), step_times(recording.tracks[static_cast<std::size_t>(id)], window)};
     if (const std::string worker = attr(source, "worker"); !worker.empty()) rank.name = "worker " + worker;
+    if (std::string name = attr(source, "rank"); !name.empty()) rank.name = std::move(name);  // of several machines
     if (rank.steps.empty()) continue;
     Rank& known = ways[attr(source, "via")][rank.name];
     if (rank.steps.size() > known.steps.size()) known = std::move(rank);

@@ -93,13 +93,12 @@ std::optional<Stall> lasting_stall(const std::vector<Stall>& stalls, const std::
 
 namespace {
 
-// When one of the other GPUs of the job had no kernel; in order.
-std::vector<Window> others_idle(std::size_t device, const std::vector<DeviceTime>& devices,
-                                const std::vector<bool>& idle_peer) {
+// When one of the GPUs of the job had no kernel; in order. None of that is time in which the same GPU had one.
+std::vector<Window> any_idle(const std::vector<DeviceTime>& devices, const std::vector<bool>& idle_peer) {
   std::vector<Window> times;
-  for (std::size_t other = 0; other < devices.size(); ++other)
-    for (const Slice& slice : devices[other].slices)
-      if (other != device && !idle_peer[other] && !is_busy(slice.account) && slice.account != Account::kUnobserved)
+  for (std::size_t device = 0; device < devices.size(); ++device)
+    for (const Slice& slice : devices[device].slices)
+      if (!idle_peer[device] && !is_busy(slice.account) && slice.account != Account::kUnobserved)
         times.push_back({slice.begin, slice.end});
   std::sort(times.begin(), times.end(), [](const Window& one, const Window& two) { return one.begin < two.begin; });
   std::vector<Window> joined;
@@ -257,9 +256,9 @@ WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls, c
                                 const std::vector<bool>& idle_peer, const Thresholds& limits) {
   WaitsInKernels all;
   double level = 0, usual = 0;
+  const std::vector<Window> idle = any_idle(devices, idle_peer);
   for (std::size_t device = 0; device < devices.size(); ++device) {
     if (stalls[device].empty()) continue;
-    const auto idle = others_idle(device, devices, idle_peer);
     const WaitsInKernels own = waits_of(device, stalls[device], devices[device].slices, idle, limits);
     all.claims.insert(all.claims.end(), own.claims.begin(), own.claims.end());
     all.times = std::max(all.times, own.times);

@@ -18,6 +18,7 @@
 #include "batch/journal.h"
 #include "cli/arguments.h"
 #include "cli/environment.h"
+#include "cli/several.h"
 #include "import/jsonl.h"
 #include "record/reader.h"
 #include "record/shelf.h"
@@ -112,6 +113,12 @@ Result<std::string> path_of_recording(const std::string& what) {
 Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
   OpenedRecording opened;
   HR_TRY(opened.path, path_of_recording(what));
+  if (mean_several({&opened.path, 1})) {  // all that lie in a folder
+    HR_TRY(OpenedRecording all, open_merged(recordings_below(opened.path), options, read));
+    while (opened.path.size() > 1 && opened.path.ends_with('/')) opened.path.pop_back();
+    if (all.path.empty()) all.path = opened.path;
+    return all;
+  }
   const auto not_there = [&](Error error) {
     if (error.hint.empty()) error.hint = other_way(what);
     return tl::unexpected(error);

@@ -14,7 +14,8 @@
 namespace headroom::cli {
 
 // What every verb that takes a recording accepts: the path of a .hrec file, of JSONL or of a foreign log (imported on
-// the fly), `last`, `last~1` (the one before), or the name of a recording in its folder, or how that name begins.
+// the fly), `last`, `last~1` (the one before), or the name of a recording in its folder, or how that name begins; a
+// folder of .hrec files: all of them as one (cli/several.h).
 inline constexpr const char* kRecordingWords =
     "last, last~1 (the one before), a name that headroom recordings shows or how it begins, a .hrec file, or a log";
 

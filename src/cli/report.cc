@@ -15,6 +15,7 @@
 #include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/predictions.h"
+#include "cli/several.h"
 #include "cli/study.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -72,6 +73,7 @@ namespace {
 struct Options {
   std::string recording = "last", other, job_duration;
   WindowOptions window;
+  std::vector<std::string> more;  // behind two
   ArtefactOptions artefacts;
   DocumentOptions document;
 };
@@ -158,7 +160,19 @@ Result<void> write_comparison(const Options& options, const ImportOptions& impor
   return {};
 }
 
+// Three or more are one job's, or are put together all the same; of two the difference is asked for.
+Result<void> write_of_all(Options options, const ImportOptions& import) {
+  std::vector<std::string> words{options.recording, options.other};
+  words.insert(words.end(), options.more.begin(), options.more.end());
+  HR_TRY(DocumentFile file, document_file("report", options.document));
+  HR_TRY(const OpenedRecording opened, open_recordings(words, import, {.leave_out = metrics_not_explained()}));
+  if (file.path.empty()) file.path = default_output(fmt::format("{}-recordings", words.size()), file.format);
+  options.recording = "-";  // commands for so many are no help
+  return write_recording(options, opened, file);
+}
+
 Result<void> write_report(const Options& options, const ImportOptions& import) {
+  if (!options.more.empty()) return write_of_all(options, import);
   if (!options.other.empty()) return write_comparison(options, import);
   if (!options.artefacts.paths.empty())
     return fail(Errc::kInvalidInput, "report: --artefacts is for the report of two",
@@ -176,10 +190,13 @@ Result<void> write_report(const Options& options, const ImportOptions& import) {
 Action declare_report(VerbInput input) {
   auto options = std::make_shared<Options>();
   auto& app = input.app;
-  app.add_option("RECORDING", options->recording,
-                 std::string(kRecordingWords) + ", or the storage of an Optuna study; default: last");
+  app.add_option(
+      "RECORDING", options->recording,
+      std::string(kRecordingWords) +
+          ", a folder of recordings, all of which it is of, or the storage of an Optuna study; default: last");
   app.add_option("B", options->other,
                  "a second recording, batch or storage: the document is then that of headroom compare RECORDING B");
+  app.add_option("C", options->more, "more recordings: the document is then of all of them together, as of a folder");
   app.add_option("-o,--output", options->document.path,
                  "a file that ends with .html or .md (default: NAME.report.html here; '-': standard output)")
       ->type_name("FILE");

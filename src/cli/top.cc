@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kUsualRows = 40;
 
 struct TopOptions {
-  std::string recording;  // "": what goes on here
+  std::vector<std::string> recordings;  // none: what goes on here
   bool once = false, json = false, readonly = false, keep = false;
   std::optional<std::int64_t> pid;
   std::optional<std::size_t> width, height;
@@ -303,14 +303,14 @@ Result<int> show(const TopOptions& options, WatchedRecording& watched, Signals& 
 }
 
 Result<int> top(const TopOptions& options, const ImportOptions& import) {
-  if (!options.recording.empty() && (options.pid || options.keep))
+  if (!options.recordings.empty() && (options.pid || options.keep))
     return fail(Errc::kInvalidInput, "--pid and --keep are about what runs now, and a recording is named",
                 "leave out one of them");
-  const bool of_recording = !options.recording.empty() || !options.at.empty();
+  const bool of_recording = !options.recordings.empty() || !options.at.empty();
   HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP}));
   Patience patience(signals);
-  auto watched = of_recording ? WatchedRecording::open(options.recording.empty() ? "last" : options.recording, import)
-                              : open_now(options, import, patience);
+  auto watched =
+      of_recording ? WatchedRecording::open(options.recordings, import) : open_now(options, import, patience);
   if (patience.over()) return kExitInterrupted;
   if (!watched) return tl::unexpected(watched.error());
   return show(options, *watched, signals, patience);
@@ -321,8 +321,10 @@ Result<int> top(const TopOptions& options, const ImportOptions& import) {
 Action declare_top(VerbInput input) {
   auto options = std::make_shared<TopOptions>();
   auto& app = input.app;
-  app.add_option("RECORDING", options->recording,
-                 std::string(kRecordingWords) + "; default: what is being recorded, or else this machine");
+  app.add_option(
+      "RECORDING", options->recordings,
+      std::string(kRecordingWords) +
+          "; several, or a folder of them: all together; default: what is being recorded, or else this machine");
   app.add_flag("--once", options->once, "one picture, as text");
   app.add_flag("--json", options->json, "one picture, machine-readable, schema headroom.top/1");
   app.add_option("--window", options->window, "how much time the picture is of (default 60s)")

@@ -19,6 +19,7 @@
 #include "base/strings.h"
 #include "cli/config.h"
 #include "cli/growing_recording.h"
+#include "cli/several.h"
 #include "doctor/facts.h"
 #include "host/proc_dir.h"
 #include "host/proc_parse.h"
@@ -82,9 +83,21 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
   HR_TRY(watched.opened_, open_recording(path, import, {.leave_out = metrics_not_viewed()}));
   watched.import_ = import;
   watched.newest_ = what == "last";
-  watched.name_ = last_part(path);
+  watched.name_ = last_part(watched.opened_.path);
   watched.read_at_ = boottime_now();
   watched.cost_ = process_cpu_now() - cpu;
+  watched.plan_next_look();
+  return watched;
+}
+
+Result<WatchedRecording> WatchedRecording::open(const std::vector<std::string>& words, const ImportOptions& import) {
+  if (words.size() <= 1) return open(words.empty() ? "last" : words.front(), import);
+  WatchedRecording watched;
+  HR_TRY(watched.families_, users_families());
+  HR_TRY(watched.opened_, open_recordings(words, import, {.leave_out = metrics_not_viewed()}));
+  watched.import_ = import;
+  watched.name_ = fmt::format("{} recordings", words.size());
+  watched.read_at_ = boottime_now();
   watched.plan_next_look();
   return watched;
 }

@@ -21,6 +21,9 @@ namespace headroom::cli {
 class WatchedRecording {
  public:
   [[nodiscard]] static Result<WatchedRecording> open(const std::string& what, const ImportOptions& import);
+  // Several as one, which does not grow; of no words the last.
+  [[nodiscard]] static Result<WatchedRecording> open(const std::vector<std::string>& words,
+                                                     const ImportOptions& import);
   // This machine, recorded from now on; once there is something to be seen of it.
   [[nodiscard]] static Result<WatchedRecording> open_box(const BoxWatch::Options& options, const ImportOptions& import);
 

@@ -57,16 +57,17 @@ constexpr std::array kVerbs{
     Verb{.name = "why",
          .summary = "say where a recording's GPU time went, and why; or that of a process that runs",
          .declare = declare_why,
-         .usage = "[OPTIONS] [RECORDING]\n"
+         .usage = "[OPTIONS] [RECORDING...]\n"
                   "[OPTIONS] --pid PID",
          .examples = "why\n"
                      "why --pid 4711\n"
+                     "why rec/\n"
                      "why last~1\n"
                      "why gpu_stats.csv --json"},
     Verb{.name = "top",
          .summary = "watch what the GPUs do and what they wait for, live or in a recording",
          .declare = declare_top,
-         .usage = "[OPTIONS] [RECORDING]",
+         .usage = "[OPTIONS] [RECORDING...]",
          .examples = "top\n"
                      "top last~1 --at 10m\n"
                      "top --once --json"},
@@ -100,8 +101,9 @@ constexpr std::array kVerbs{
     Verb{.name = "report",
          .summary = "write all that is known of a recording, or of two, as one HTML or Markdown file, to hand on",
          .declare = declare_report,
-         .usage = "[OPTIONS] [RECORDING]\n"
-                  "[OPTIONS] A B",
+         .usage = "[OPTIONS] [RECORDING|DIR]\n"
+                  "[OPTIONS] A B\n"
+                  "[OPTIONS] A B C...",
          .examples = "report\n"
                      "report last -o run.html\n"
                      "report last -o run.md\n"
@@ -153,6 +155,12 @@ constexpr std::array kVerbs{
          .examples = "recordings\n"
                      "recordings prune --older-than 30d --dry-run\n"
                      "recordings rm last"},
+    Verb{.name = "merge",
+         .summary = "join the recordings of several machines, or of one after the other, into one",
+         .declare = declare_merge,
+         .usage = "[OPTIONS] FILE|DIR... -o FILE",
+         .examples = "merge rec/ -o job.hrec\n"
+                     "merge node1.hrec node2.hrec -o job.hrec"},
     Verb{.name = "import",
          .summary = "turn a log of nvidia-smi, dmon or another monitor into a recording",
          .declare = declare_import,

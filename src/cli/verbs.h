@@ -55,6 +55,7 @@ Action declare_export(VerbInput input);
 Action declare_fleet(VerbInput input);
 Action declare_import(VerbInput input);
 Action declare_manual(VerbInput input);
+Action declare_merge(VerbInput input);
 Action declare_plan(VerbInput input);
 Action declare_probe(VerbInput input);
 Action declare_record(VerbInput input);

@@ -15,6 +15,7 @@
 #include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/record.h"
+#include "cli/several.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -26,7 +27,7 @@ namespace headroom::cli {
 namespace {
 
 struct WhyOptions {
-  std::string recording = "last";
+  std::vector<std::string> recordings;  // none: the last
   bool json = false;
   std::optional<std::size_t> width;
   bool full = false;
@@ -88,11 +89,26 @@ void say_what_was_watched(const Explanation& e) {
     if (missing.tier == 'Y') say(fmt::format("watched without Python stacks: {}", missing.why));
 }
 
-Result<void> why(const WhyOptions& options, const ImportOptions& import, const std::string& reading) {
-  HR_TRY(const OpenedRecording opened,
-         open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
+// Of several the whole time of all is explained one by one; a part of it needs all at once.
+Result<Explanation> explained(const WhyOptions& options, const ImportOptions& import) {
+  const bool several_meant = mean_several(options.recordings);
+  if (several_meant && options.window.from.empty() && options.window.to.empty()) {
+    HR_TRY(const std::vector<std::string> paths, several(options.recordings));
+    if (paths.size() > 1) {
+      HR_TRY(ExplainOptions explaining, asked(options));
+      if (options.recordings.size() == 1) explaining.path = options.recordings.front();
+      return explain_merged(paths, import, explaining);
+    }
+  }
+  const ReadOptions read{.leave_out = metrics_not_explained()};
+  HR_TRY(const OpenedRecording opened, options.recordings.empty() ? open_recording("last", import, read)
+                                                                  : open_recordings(options.recordings, import, read));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
-  const Explanation explanation = explain(opened.recording, explaining);
+  return explain(opened.recording, explaining);
+}
+
+Result<void> why(const WhyOptions& options, const ImportOptions& import, const std::string& reading) {
+  HR_TRY(const Explanation explanation, explained(options, import));
   if (!options.pids.empty()) say_what_was_watched(explanation);
   if (options.json) {
     put(report::to_json(explanation));
@@ -100,7 +116,9 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import, const s
     report::TextOptions layout = text_options(STDOUT_FILENO);
     if (options.width) layout.width = *options.width;
     layout.full = options.full;
-    layout.recording = typed_word(options.recording);
+    for (const std::string& word : options.recordings)
+      layout.recording += (layout.recording.empty() ? "" : " ") + typed_word(word);
+    if (options.recordings.empty()) layout.recording = "last";
     layout.reading = reading;
     put(report::to_text(explanation, layout));
   }
@@ -126,7 +144,7 @@ int watch_and_answer(const WhyOptions& options, const ImportOptions& import) {
   running.live.interval = "200ms";  // of half a minute a reading per second would tell little
   record_running(running, [&](const report::Recorded& recorded) {
     WhyOptions of_it = options;
-    of_it.recording = recorded.path;
+    of_it.recordings = {recorded.path};
     return answer(of_it, import, "");
   });
 }
@@ -137,7 +155,8 @@ Action declare_why(VerbInput input) {
   auto options = std::make_shared<WhyOptions>();
   auto& app = input.app;
   auto* const recording =
-      app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+      app.add_option("RECORDING", options->recordings,
+                     std::string(kRecordingWords) + "; several, or a folder of them: all together; default: last");
   auto* const pid = app.add_option("-p,--pid", options->pids,
                                    "watch this running process and all that it starts, then explain that time")
                         ->type_name("PID")

@@ -139,18 +139,17 @@ Claims without(const Claims& claims, const Claims& taken) {
   return left;
 }
 
-namespace {
-
-// A job without a kernel has nothing that could wait: what else was said of its idle time is said by this.
-bool says_all(const Finding& finding) { return finding.cause == Cause::kJobNeverUsesGpu; }
-
-// What is left of it is less than its sentences were made for.
 void say_of_which(Finding& finding, Nanos before) {
   finding.evidence.insert(finding.evidence.begin(),
                           fmt::format("{} of {} count here; the rest belongs to another finding, and what follows is "
                                       "about all of it",
                                       human_duration(finding.cost()), human_duration(before)));
 }
+
+namespace {
+
+// A job without a kernel has nothing that could wait: what else was said of its idle time is said by this.
+bool says_all(const Finding& finding) { return finding.cause == Cause::kJobNeverUsesGpu; }
 
 // Settles `finding` among those that cost more. False: nothing material is left of it.
 bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) {

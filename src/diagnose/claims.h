@@ -50,6 +50,9 @@ template <class Wanted>
 // puts the rest in doubt, then most lost device-time first, a GPU that may be spare last, parts behind their whole.
 [[nodiscard]] std::vector<Finding> keep_the_law(const Analysis& a, std::vector<Finding> findings);
 
+// What is left of its claims is less than its sentences were made for: that of which they are about `before` it says.
+void say_of_which(Finding& finding, Nanos before);
+
 // At equal work: the busiest device cannot finish earlier than its kernels take. Nothing where no kernel ran.
 [[nodiscard]] std::optional<Bound> bound_of(const Analysis& a);
 

@@ -17,6 +17,7 @@
 #include "diagnose/headline.h"
 #include "diagnose/health.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/joined.h"
 #include "diagnose/loop_role.h"
 #include "diagnose/named_code.h"
 #include "diagnose/own_limits.h"
@@ -27,6 +28,7 @@
 #include "diagnose/words.h"
 #include "model/events.h"
 #include "model/losses.h"
+#include "model/parts.h"
 
 namespace headroom {
 
@@ -260,6 +262,7 @@ void keep_what_a_moment_tells(const Analysis& a, std::vector<Finding>& findings)
 
 Explanation explain(const Recording& recording, const ExplainOptions& options,
                     const std::function<void(const Analysis&)>& look) {
+  if (has_parts(recording)) return explain_parts(recording, options);
   Window window{recording.meta.start, recording.meta.end};
   if (options.window) {
     window.end = std::min(window.end, window.begin + options.window->second);

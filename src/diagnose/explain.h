@@ -29,6 +29,7 @@ struct ExplainOptions {
 
 // From a recording to an explanation: pure, the same answer for the same recording. `look` is shown the analysis that
 // it is made of, for what an explanation does not hold (stacks): to analyze a day again takes as long as to explain it.
+// Of several recordings that were joined each is explained by itself (diagnose/joined.h), and `look` is shown nothing.
 [[nodiscard]] Explanation explain(const Recording& recording, const ExplainOptions& options = {},
                                   const std::function<void(const Analysis&)>& look = {});
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The law of model/finding.h, over random recordings, batches and windows.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "diagnose/claims.h"
 #include "diagnose/explain.h"
 #include "model/losses.h"
+#include "model/parts.h"
 
 namespace headroom {
 namespace {
@@ -115,6 +117,47 @@ TEST(Law, HoldsOverRandomRecordingsBatchesAndWindows) {
   }
   EXPECT_GT(with_findings, 1000U) << "else it was held to nothing";
   EXPECT_GT(parts, 20U);
+}
+
+// Up to three recordings, of machines of their own or one after the other on the same.
+Recording several_of(std::mt19937& random) {
+  std::vector<Recording> parts;
+  Nanos realtime = 1'790'000'000 * kSecond;
+  for (std::size_t i = 0; i <= random() % 3; ++i) {
+    Recording part = testing::random_recording_or_batch(random);
+    const bool same = i > 0 && random() % 4 == 0;
+    realtime += same ? parts.back().meta.end - parts.back().meta.start : static_cast<Nanos>(random() % 20) * kSecond;
+    part.meta.host = same ? parts.back().meta.host : fmt::format("node{}", i);
+    part.meta.boot_id = part.meta.host;
+    part.meta.id = fmt::format("{}", i);
+    part.meta.start_realtime = realtime;
+    if (random() % 2 == 0) part.meta.command = {"train"};
+    parts.push_back(std::move(part));
+  }
+  return merged(std::move(parts));
+}
+
+TEST(Law, HoldsOfSeveralRecordingsTogether) {
+  std::size_t with_findings = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(seed);
+    const Recording recording = several_of(random);
+    for (int i = 0; i < 3; ++i) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed << " window " << i);
+      ExplainOptions options;
+      const Nanos span = recording.meta.end - recording.meta.start;
+      Nanos from = static_cast<Nanos>(random()) % span, to = static_cast<Nanos>(random()) % span;
+      if (i > 0) options.window = std::minmax(from, to);
+      const Explanation e = explain(recording, options);
+      expect_the_law(e);
+      Nanos total = 0;
+      for (const LedgerEntry& entry : e.ledger.entries) total += entry.ns;
+      ASSERT_EQ(total, e.ledger.budget());
+      if (HasFatalFailure()) return;
+      with_findings += e.findings.empty() ? 0U : 1U;
+    }
+  }
+  EXPECT_GT(with_findings, 200U) << "else it was held to nothing";
 }
 
 TEST(Claims, WhatIsCommonAndWhatIsLeftAreTheWhole) {

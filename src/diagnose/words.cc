@@ -17,6 +17,7 @@
 #include "diagnose/log_ends.h"
 #include "model/memory_room.h"
 #include "model/observations.h"
+#include "model/parts.h"
 
 namespace headroom::diagnose {
 
@@ -309,7 +310,12 @@ std::vector<std::string> growth(const Analysis& a, const Claims& claims) {
 
 std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices) {
   std::vector<int> indices;
-  for (const std::size_t device : devices) indices.push_back(a.devices[device].device.index);
+  std::vector<Device> of_machines;
+  for (const std::size_t device : devices) {
+    indices.push_back(a.devices[device].device.index);
+    if (!a.devices[device].device.host.empty()) of_machines.push_back(a.devices[device].device);
+  }
+  if (!of_machines.empty()) return gpus_on_machines(of_machines);
   if (indices.size() == 1) return fmt::format("GPU {}", indices[0]);
   const bool in_a_row = indices.back() - indices.front() + 1 == static_cast<int>(indices.size());
   if (indices.size() > 2 && in_a_row) return fmt::format("GPUs {} to {}", indices.front(), indices.back());

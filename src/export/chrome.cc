@@ -95,7 +95,7 @@ class TraceWriter {
     switch (source.kind) {
       case SourceKind::kGpu: {
         const Device device = device_of(source);
-        HR_TRYV(name_group(gpu_group(self), fmt::format("GPU {} {}", device.index, device.name)));
+        HR_TRYV(name_group(gpu_group(self), fmt::format("{} {}", gpu_name(device), device.name)));
         return write_counters(id, gpu_group(self), "");
       }
       case SourceKind::kGpuUtilRing:
@@ -122,6 +122,8 @@ class TraceWriter {
         return write_lists(id, kCallGroup, "operators and CUDA calls", recording_.meta.end);
       case SourceKind::kProcessWaits:
         return write_lists(id, kWaitGroup, "what main threads wait for", recording_.meta.end);
+      case SourceKind::kPart:
+        return {};
     }
     return {};
   }

@@ -8,6 +8,7 @@
 
 #include "model/events.h"
 #include "model/notes.h"
+#include "model/parts.h"
 #include "model/python_tracker.h"
 #include "model/wait_target.h"
 #include "stacks/frame.h"
@@ -73,7 +74,26 @@ void without_folders(std::vector<std::string>& texts) {
 
 }  // namespace
 
+namespace {
+
+// Each part as if it was alone; which are of one machine can still be told.
+Recording parts_to_share(const Recording& recording) {
+  const std::vector<RecordingMeta> metas = metas_of_parts(recording);
+  const std::vector<PartName> names = part_names(metas);
+  Numbers machines("machine");
+  std::vector<Recording> parts;
+  for (std::size_t i = 0; i < metas.size(); ++i) {
+    parts.push_back(to_share(part_of(recording, i)));
+    parts.back().meta.host = names[i].machine;
+    machines.replace(parts.back().meta.host);
+  }
+  return merged(std::move(parts));
+}
+
+}  // namespace
+
 Recording to_share(Recording recording) {
+  if (has_parts(recording)) return parts_to_share(recording);
   RecordingMeta& meta = recording.meta;
   meta.command.clear();
   meta.cwd.clear();

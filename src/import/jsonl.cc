@@ -7,7 +7,6 @@
 
 #include "base/strings.h"
 #include "import/jsonl_value.h"
-#include "import/log_builder.h"
 #include "model/bounds.h"
 #include "model/losses.h"
 
@@ -345,8 +344,8 @@ Result<Recording> JsonlReader::read(std::string_view text) {
   Recording recording = sink_.take();
   if (std::count_if(recording.sources.begin(), recording.sources.end(), [](const Source& source) {
         return source.kind == SourceKind::kGpu;
-      }) > static_cast<std::ptrdiff_t>(LogBuilder::kMostGpus))
-    return fail(Errc::kInvalidInput, fmt::format("more than {} GPUs", LogBuilder::kMostGpus));
+      }) > static_cast<std::ptrdiff_t>(kMostGpus))
+    return fail(Errc::kInvalidInput, fmt::format("more than {} GPUs", kMostGpus));
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     const std::int64_t parent = parents_[i];
     if (parent != kNoSource && (parent < 0 || parent >= static_cast<std::int64_t>(ids_.size())))

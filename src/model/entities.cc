@@ -77,13 +77,16 @@ Attrs to_attrs(const Device& device) {
   put(attrs, "numa_node", device.numa_node);
   put(attrs, "given", device.given);
   put(attrs, "cuda_cores", device.cuda_cores);
+  put(attrs, "host", device.host);
   return attrs;
 }
 
 Device device_of(const Source& source) {
   const Attrs& attrs = source.attrs;
   Device device;
-  device.uuid = source.key;
+  const std::string* uuid = get(attrs, "uuid");  // of a joined recording, whose keys say of which part they are, too
+  device.uuid = uuid ? *uuid : source.key;
+  device.host = text(attrs, "host");
   device.index = number_of(attrs, "index", kMany).value_or(0);
   device.name = text(attrs, "name");
   device.pci_bus_id = text(attrs, "pci_bus_id");
@@ -101,6 +104,10 @@ Device device_of(const Source& source) {
   device.given = flag(attrs, "given");
   device.cuda_cores = number_of(attrs, "cuda_cores", kMany);
   return device;
+}
+
+std::string gpu_name(const Device& device) {
+  return fmt::format("{}{}GPU {}", device.host, device.host.empty() ? "" : " ", device.index);
 }
 
 Attrs to_attrs(const Process& process) {

@@ -29,10 +29,12 @@ struct Device {
   // Did the job have this device? True: by mask or placement; false: masked out; absent: not known (foreign logs).
   std::optional<bool> given;
   std::optional<int> cuda_cores;
+  std::string host;  // the machine that it is in, where a recording is of several; else ""
   bool operator==(const Device&) const = default;
 };
 [[nodiscard]] Attrs to_attrs(const Device& device);  // the UUID is the source's key, not an attr
 [[nodiscard]] Device device_of(const Source& source);
+[[nodiscard]] std::string gpu_name(const Device& device);  // for people: "GPU 3"; of several machines: "node07 GPU 3"
 
 // A process. Times are on the recording's clock.
 struct Process {

@@ -153,6 +153,17 @@ struct RecordingCost {
   bool operator==(const RecordingCost&) const = default;
 };
 
+// One of the recordings that were joined and explained together. Times are by their common clock.
+struct ExplainedRecording {
+  std::string name;  // as findings call it: its machine, and which one of it, where it has several
+  std::string path;  // "" where it lies in one file with the others
+  std::string host;
+  Nanos begin = 0, end = 0;
+  std::size_t gpus = 0;  // of the budget
+  std::string stop_reason;
+  std::optional<int> exit_code;
+};
+
 // The answer of `headroom why` and of the report at the end of `headroom run`.
 struct Explanation {
   std::string path;  // of the recording; "" while it is not one
@@ -175,6 +186,8 @@ struct Explanation {
   std::vector<HealthCheck> health;
   std::vector<Loss> losses;
   std::vector<JudgedRequirement> requirements;  // where the user gave some
+  std::vector<ExplainedRecording> parts;        // where several recordings were joined
+  std::vector<std::string> about_parts;         // sentences: which these are, how their clocks relate, what differs
   RecordingCost cost;
 };
 

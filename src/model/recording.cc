@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <utility>
 
 #include "base/enum_table.h"
@@ -33,6 +35,7 @@ constexpr std::array kSourceKinds{
     Name<SourceKind>{SourceKind::kGpuWork, "gpu_work"},
     Name<SourceKind>{SourceKind::kCallThread, "call_thread"},
     Name<SourceKind>{SourceKind::kProcessWaits, "process_waits"},
+    Name<SourceKind>{SourceKind::kPart, "part"},
 };
 static_assert(in_order_of_ids(kSourceKinds));
 constexpr std::array kSeverities{
@@ -191,11 +194,14 @@ void replay(const Recording& recording, RecordingSink& sink) {
     rows.push_back({track.at, {}});
     for (const Column& column : track.columns) rows.back().cells.push_back({column.metric, 0, std::nullopt});
   }
-  for (;;) {  // one pass over time: the earliest row of all tracks, in order of sources
-    std::size_t next = rows.size();
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (!rows[i].left.empty() && (next == rows.size() || rows[i].left[0] < rows[next].left[0])) next = i;
-    if (next == rows.size()) break;
+  // One pass over time: the earliest row of all tracks, in order of sources.
+  using Next = std::pair<Nanos, std::size_t>;
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> earliest;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (!rows[i].left.empty()) earliest.emplace(rows[i].left[0], i);
+  while (!earliest.empty()) {
+    const std::size_t next = earliest.top().second;
+    earliest.pop();
     auto& [left, cells] = rows[next];
     const Track& track = recording.tracks[next];
     const std::size_t row = track.at.size() - left.size();
@@ -206,6 +212,7 @@ void replay(const Recording& recording, RecordingSink& sink) {
     }
     sink.add_row(ids[next], left[0], cells);
     left = left.subspan(1);
+    if (!left.empty()) earliest.emplace(left[0], next);
   }
   replay_lists(recording, ids, sink);
   for (Event event : recording.events) {

@@ -47,6 +47,9 @@ enum class SourceKind : std::uint8_t {
   // hold until the next row. An empty list: not known. Columns: kConnectionSent and kConnectionReceived, where it is
   // one connection.
   kProcessWaits = 12,
+  // key: how it is called. One of several recordings that were joined (model/parts.h), without rows; the sources behind
+  // it, up to the next one, are its. attrs: what its meta and its losses were.
+  kPart = 13,
 };
 [[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
 [[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);

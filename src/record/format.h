@@ -40,8 +40,6 @@ inline constexpr std::size_t kMaxColumns = 4'096;
 inline constexpr std::size_t kMaxSegmentValues = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxBlobBytes = std::size_t{64} << 20;
 
-inline constexpr std::size_t kMostGpus = 256;
-
 inline constexpr std::array<std::string_view, 7> kTables{"meta", "source", "series", "chunk", "tail", "event", "loss"};
 inline constexpr std::array<std::string_view, 3> kListTables{"text", "list", "list_rows"};  // where there are lists
 // A copy of a batch's journal, which the batch reads (docs/recording-format.md).

@@ -109,9 +109,10 @@ TEST_F(HostileFileTest, ASmallFileMayNotClaimManyValues) {
   EXPECT_TRUE(read_recording(path)) << "columns that do not hold them";
   EXPECT_FALSE(read_recording(path, {.max_values = 60'000}));
   std::string sql = "DELETE FROM source; BEGIN;";
-  for (int i = 0; i < 300; ++i) sql += fmt::format("INSERT INTO source VALUES({}, 'gpu', 'GPU-{}', NULL, NULL);", i, i);
+  for (int i = 0; i < 4'100; ++i)
+    sql += fmt::format("INSERT INTO source VALUES({}, 'gpu', 'GPU-{}', NULL, NULL);", i, i);
   change(path, sql + "COMMIT");
-  EXPECT_EQ(read_recording(path).error().what, path + ": it holds more than 256 GPUs");
+  EXPECT_EQ(read_recording(path).error().what, path + ": it holds more than 4096 GPUs");
 }
 
 TEST_F(HostileFileTest, OfACutFileTheRestIsReadAndTheLossSaid) {

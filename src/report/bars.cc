@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "model/parts.h"
 #include "report/layout.h"
 #include "report/palette.h"
 
@@ -21,6 +23,7 @@ constexpr double kFewPoints = 0.03, kSmall = 0.01;
 using Devices = std::vector<std::size_t>;
 
 Nanos total(const Ledger& ledger, Account account, const Devices& devices) {
+  if (devices.size() == ledger.devices.size()) return ledger.total(account);
   Nanos sum = 0;
   for (const std::size_t device : devices) sum += ledger.total(account, device);
   return sum;
@@ -37,7 +40,9 @@ std::array<double, kAccounts.size()> shares(const Ledger& ledger, std::size_t de
 }
 
 std::string title_of(const Ledger& ledger, const Devices& devices) {
-  const std::string& name = ledger.devices[devices.front()].name;
+  std::string name = ledger.devices[devices.front()].name;
+  for (const std::size_t device : devices)
+    if (ledger.devices[device].name != name) name.clear();
   const std::string gpus = gpu_names(ledger, devices);
   return name.empty() ? gpus : gpus + "  " + name;
 }
@@ -142,7 +147,9 @@ std::string told(std::vector<Devices> groups, std::size_t lines, const Tell& tel
 
 }  // namespace
 
-std::string gpu_names(const Ledger& ledger, const std::vector<std::size_t>& devices) {
+namespace {
+
+std::string names_on_one(const Ledger& ledger, const Devices& devices) {
   const auto index = [&](std::size_t i) { return ledger.devices[devices[i]].index; };
   if (devices.size() == 1) return fmt::format("GPU {}", index(0));
   std::vector<std::string> runs;
@@ -156,6 +163,15 @@ std::string gpu_names(const Ledger& ledger, const std::vector<std::size_t>& devi
   }
   if (runs.size() == 2) return fmt::format("GPUs {} and {}", runs[0], runs[1]);
   return "GPUs " + join(runs, ", ");
+}
+
+}  // namespace
+
+std::string gpu_names(const Ledger& ledger, const std::vector<std::size_t>& devices) {
+  std::vector<Device> of_machines;
+  for (const std::size_t device : devices)
+    if (!ledger.devices[device].host.empty()) of_machines.push_back(ledger.devices[device]);
+  return of_machines.empty() ? names_on_one(ledger, devices) : gpus_on_machines(of_machines);
 }
 
 std::vector<std::vector<std::size_t>> alike(const Ledger& ledger) {
@@ -176,7 +192,39 @@ std::vector<std::vector<std::size_t>> alike(const Ledger& ledger) {
   return groups;
 }
 
+namespace {
+
+// The sum, and the two that computed the least and the most.
+std::string sum_and_extremes(const Ledger& ledger, const TextOptions& options) {
+  Devices all(ledger.devices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<Nanos> computing(all.size()), read(all.size());
+  for (const LedgerEntry& entry : ledger.entries) {
+    if (entry.account == Account::kUseful) computing[entry.device] += entry.ns;
+    if (entry.account != Account::kUnobserved) read[entry.device] += entry.ns;
+  }
+  std::vector<double> useful;
+  for (const std::size_t device : all) useful.push_back(share_of(computing[device], read[device]));
+  const auto [least, most] = std::minmax_element(useful.begin(), useful.end());
+  std::string text = table(ledger, all, false, options);
+  if (*least == *most) return text;
+  const auto one = [&](auto at, std::string_view what) {
+    const Devices device{static_cast<std::size_t>(at - useful.begin())};
+    std::vector<std::string> parts;
+    for (const Row& row : rows_of(ledger, device, false))
+      parts.push_back(fmt::format("{} {}", row.label, percent(share_of(row.ns, ledger.span()))));
+    return wrap(fmt::format("{}, {}: {}", what, gpu_name(ledger.devices[device.front()]), join(parts, ", ")),
+                options.width, "  ", "    ");
+  };
+  return text + one(least, "computing least") + one(most, "computing most");
+}
+
+}  // namespace
+
 std::string bars(const Ledger& ledger, const TextOptions& options, std::size_t lines) {
+  constexpr std::size_t kMostTold = 16;  // of several machines
+  if (ledger.devices.size() > kMostTold && !ledger.devices.front().host.empty())
+    return sum_and_extremes(ledger, options);
   const auto groups = alike(ledger);
   for (const bool all : {true, false}) {
     std::string text;

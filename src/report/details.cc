@@ -76,10 +76,9 @@ std::string statistics(const Explanation& e, const TextOptions& options) {
                           pad_left(figure(s.metric, s.max), 9), pad_left(human_count(s.samples), 9));
     }
     if (body.empty()) continue;
-    text +=
-        fmt::format("  {}{}{}{}{}{}{}\n", pad_right(fmt::format("GPU {}", e.ledger.devices[device.device].index), 21),
-                    pad_left("mean", 10), pad_left("min", 9), pad_left("p50", 9), pad_left("p95", 9),
-                    pad_left("max", 9), pad_left("readings", 9));
+    text += fmt::format("  {}{}{}{}{}{}{}\n", pad_right(gpu_name(e.ledger.devices[device.device]), 21),
+                        pad_left("mean", 10), pad_left("min", 9), pad_left("p50", 9), pad_left("p95", 9),
+                        pad_left("max", 9), pad_left("readings", 9));
     text += body;
   }
   if (text.empty()) return text;
@@ -99,7 +98,7 @@ std::string phase_words(const Explanation& e, const Phase& phase) {
   constexpr double kQuiet = 0.05;  // an "idle" phase with more is idle for the most part only
   const bool partly = phase.name == "idle" && phase.gpu_util_ratio.value_or(0) >= kQuiet;
   const std::string name = partly ? "mostly idle" : phase.name;
-  return e.ledger.devices.size() > 1 ? fmt::format("GPU {} {}", e.ledger.devices[phase.device].index, name) : name;
+  return e.ledger.devices.size() > 1 ? fmt::format("{} {}", gpu_name(e.ledger.devices[phase.device]), name) : name;
 }
 
 bool steps_are_shared(const Phase& phase) {

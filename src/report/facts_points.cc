@@ -68,10 +68,9 @@ std::vector<Point> finding_points(const Explanation& e, const Finding& finding) 
     for (const ClaimedPiece& piece : finding.claims) devices.insert(piece.device);
     const bool all = e.batch || devices.size() == e.ledger.devices.size();  // as the headline is
     const Nanos whole = all ? e.ledger.budget() : e.ledger.span() * static_cast<Nanos>(devices.size());
-    const std::string whose = all ? "the time"
-                              : devices.size() == 1
-                                  ? fmt::format("the time of GPU {}", e.ledger.devices[*devices.begin()].index)
-                                  : fmt::format("the time of {} GPUs", devices.size());
+    const std::string whose = all                   ? "the time"
+                              : devices.size() == 1 ? "the time of " + gpu_name(e.ledger.devices[*devices.begin()])
+                                                    : fmt::format("the time of {} GPUs", devices.size());
     add(points, is_unknown_time(finding) ? "Unknown" : "Costs",
         fmt::format("{}{}, {} of {}{}", human_duration(finding.cost()), devices.size() > 1 ? " of GPU time" : "",
                     share_words(finding.cost(), whole), whose,
@@ -160,6 +159,7 @@ std::vector<Point> provenance_points(const Explanation& e) {
   add(points, "Folder", meta.cwd, true);
   add(points, "Host", meta.host);
   add(points, "Slurm", slurm_words(slurm_job(meta)));
+  add(points, "Of several", join(e.about_parts, "; "));
   if (meta.start_realtime != 0) add(points, "Began", iso_time(meta.start_realtime).substr(0, 19) + "Z");
   add(points, "Lasted", human_duration(meta.end - meta.start));
   if (meta.exit_code) add(points, "Exit code", fmt::format("{}", *meta.exit_code));

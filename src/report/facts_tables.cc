@@ -33,11 +33,16 @@ Nanos of(const std::vector<view::Share>& shares, Account account) {
   return 0;
 }
 
+// "3"; of several machines "node07 3"
+std::string index_words(const Device& device) {
+  return fmt::format("{}{}{}", device.host, device.host.empty() ? "" : " ", device.index);
+}
+
 }  // namespace
 
 std::string gpu_label(const Explanation& e, std::size_t device) {
   const Device& gpu = e.ledger.devices[device];
-  return gpu.name.empty() ? fmt::format("GPU {}", gpu.index) : fmt::format("GPU {} · {}", gpu.index, gpu.name);
+  return gpu.name.empty() ? gpu_name(gpu) : fmt::format("{} · {}", gpu_name(gpu), gpu.name);
 }
 
 std::string share_words(Nanos ns, Nanos whole) { return percent(ratio(ns, whole)); }
@@ -85,14 +90,16 @@ Table ledger_table(const Document& d) {
   if (length_is_assumed(d.explanation)) table.caption += ", a length that is assumed: it was one reading";
   if (whole < ledger.budget()) table.caption += "; shares are of what the job used";
   table.head = {"Account", "Share", "Time"};
-  if (gpus > 1)
-    for (const Device& device : ledger.devices) table.head.push_back(fmt::format("GPU {}", device.index));
+  constexpr std::size_t kMostColumns = 16;  // of more the strips tell
+  const bool each = gpus > 1 && gpus <= kMostColumns;
+  if (each)
+    for (const Device& device : ledger.devices) table.head.push_back(gpu_name(device));
   Nanos longest = 0;
   for (const view::Share& share : d.view.ledger) longest = std::max(longest, share.ns);
   const auto row = [&](const std::string& label, Nanos of_used, Nanos ns, const auto& of_gpu) {
     std::vector<std::string> cells{label, of_used > 0 ? percent(ratio(of_used, whole)) : "-",
                                    column_duration(ns, longest)};
-    if (gpus > 1)
+    if (each)
       for (std::size_t gpu = 0; gpu < gpus; ++gpu) cells.push_back(percent(ratio(of_gpu(gpu), ledger.span())));
     table.rows.push_back(std::move(cells));
   };
@@ -132,7 +139,7 @@ Table runs_table(const Document& d) {
   for (const std::size_t i : order) {
     const view::Run& run = runs[i];
     std::vector<std::string> gpus;
-    for (const std::size_t gpu : run.gpus) gpus.push_back(fmt::format("{}", d.explanation.ledger.devices[gpu].index));
+    for (const std::size_t gpu : run.gpus) gpus.push_back(index_words(d.explanation.ledger.devices[gpu]));
     table.rows.push_back({run.task, gpus.empty() ? "-" : join(gpus, ", "),
                           run.reason.empty() ? ended(run) : ended(run) + ": " + run.reason,
                           since_begin(d.view, run.begin), run.end ? human_duration(length(run)) : "-",
@@ -172,7 +179,7 @@ Table readings_table(const Document& d) {
     for (const MetricStats& s : device.metrics) {
       excluded += s.excluded.size();
       if (s.samples == 0) continue;
-      table.rows.push_back({fmt::format("{}", e.ledger.devices[device.device].index), std::string(info(s.metric).name),
+      table.rows.push_back({index_words(e.ledger.devices[device.device]), std::string(info(s.metric).name),
                             figure(s.metric, s.mean), figure(s.metric, s.min), figure(s.metric, s.p50),
                             figure(s.metric, s.p95), figure(s.metric, s.max), human_count(s.samples)});
     }
@@ -192,7 +199,7 @@ Table processes_table(const Document& d) {
     std::vector<std::string> gpus;
     std::optional<std::int64_t> memory;
     for (const auto& on : process.gpus) {
-      gpus.push_back(fmt::format("{}", d.explanation.ledger.devices[on.gpu].index));
+      gpus.push_back(index_words(d.explanation.ledger.devices[on.gpu]));
       if (on.peak_memory_bytes) memory = memory.value_or(0) + *on.peak_memory_bytes;
     }
     std::string command = process.command;

@@ -53,7 +53,7 @@ Table time_table(const Document& d, std::size_t position) {
   const view::Gpu& gpu = d.view.gpus[position];
   const std::vector<Account> accounts = columns_of(gpu);
   Table table;
-  table.caption = fmt::format("GPU {} over time", d.explanation.ledger.devices[position].index);
+  table.caption = gpu_name(d.explanation.ledger.devices[position]) + " over time";
   table.head = {"From"};
   for (const Account account : accounts) table.head.emplace_back(info(account).label);
   if (gpu.ledger.size() > accounts.size()) table.head.emplace_back("others");

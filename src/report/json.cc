@@ -39,12 +39,14 @@ Json device_json(const Explanation& e, std::size_t index) {
   for (const DeviceStats& stats : e.devices)
     if (stats.device == index)
       for (const MetricStats& s : stats.metrics) metrics[std::string(info(s.metric).name)] = metric_json(s);
-  return {{"uuid", device.uuid},
-          {"index", device.index},
-          {"name", device.name},
-          {"memory_total_bytes", optional_json(device.memory_total_bytes)},
-          {"power_limit_watts", optional_json(device.power_limit_watts)},
-          {"metrics", metrics}};
+  Json json{{"uuid", device.uuid},
+            {"index", device.index},
+            {"name", device.name},
+            {"memory_total_bytes", optional_json(device.memory_total_bytes)},
+            {"power_limit_watts", optional_json(device.power_limit_watts)},
+            {"metrics", metrics}};
+  if (!device.host.empty()) json["host"] = device.host;
+  return json;
 }
 
 Json phase_json(const Explanation& e, const Phase& phase) {
@@ -201,6 +203,24 @@ Json work_json(const std::optional<Work>& work) {
 
 }  // namespace
 
+namespace {
+
+Json parts_json(const Explanation& e) {
+  Json recordings = Json::array();
+  for (const ExplainedRecording& part : e.parts)
+    recordings.push_back({{"name", part.name},
+                          {"path", text_json(part.path)},
+                          {"host", text_json(part.host)},
+                          {"start_ns", part.begin},
+                          {"end_ns", part.end},
+                          {"gpus", part.gpus},
+                          {"stop_reason", part.stop_reason},
+                          {"exit_code", optional_json(part.exit_code)}});
+  return {{"recordings", recordings}, {"about", e.about_parts}};
+}
+
+}  // namespace
+
 std::string to_json(const Explanation& e) {
   Json devices = Json::array(), phases = Json::array(), findings = Json::array(), health = Json::array();
   for (std::size_t i = 0; i < e.ledger.devices.size(); ++i) devices.push_back(device_json(e, i));
@@ -237,6 +257,7 @@ std::string to_json(const Explanation& e) {
       {"losses", losses_json(e.losses)},
       {"cost",
        {{"cpu_seconds", optional_json(e.cost.cpu_seconds)}, {"max_rss_bytes", optional_json(e.cost.max_rss_bytes)}}}};
+  if (!e.parts.empty()) document["parts"] = parts_json(e);
   if (!e.requirements.empty()) document["requirements"] = requirements_json(e.requirements);
   return dump(document);
 }

@@ -120,8 +120,7 @@ std::size_t put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, con
   const Device& facts = scene.explanation.ledger.devices[device];
   const std::string figures = figures_of(scene.view.gpus[device], columns);
   const std::size_t begin = canvas.put_right(row, columns, figures);
-  const std::string title =
-      facts.name.empty() ? fmt::format("GPU {}", facts.index) : fmt::format("GPU {}  {}", facts.index, facts.name);
+  const std::string title = facts.name.empty() ? gpu_name(facts) : fmt::format("{}  {}", gpu_name(facts), facts.name);
   canvas.put(row++, 0, title, kBold, begin > 2 ? begin - 2 : 0);
   if (state.shows(Box::kBars)) {
     canvas.put(row, 0, "ledger", kFaint);

@@ -7,6 +7,7 @@
 
 #include "base/secrets.h"
 #include "model/entities.h"
+#include "model/parts.h"
 
 namespace headroom::view {
 
@@ -14,6 +15,7 @@ namespace {
 
 struct Found {
   Process process;
+  std::size_t part = 0;  // of the recording: numbers of processes are those of one machine
   double cpu_seconds = 0;
 };
 
@@ -57,13 +59,17 @@ bool lives(const Process& process, Nanos begin, Nanos end) {
   return process.begin < end && process.end.value_or(end) > begin;
 }
 
-std::vector<Found> processes_of(const Recording& recording, const View& view) {
+std::vector<Found> processes_of(const Recording& recording, const View& view, const std::vector<std::size_t>& parts) {
   std::vector<Found> all;
+  std::vector<std::string> names;  // of the parts
+  for (const SourceId id : recording.all(SourceKind::kPart))
+    names.push_back(recording.sources[static_cast<std::size_t>(id)].key + ": ");
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const headroom::Process facts = process_of(recording.sources[static_cast<std::size_t>(id)]);
     Found found;
+    found.part = parts[static_cast<std::size_t>(id)];
     found.process.pid = facts.pid;
-    found.process.name = facts.comm;
+    found.process.name = (names.empty() ? "" : names[found.part]) + facts.comm;
     found.process.command = hide_secrets(std::string_view(facts.cmdline));
     found.process.in_job = facts.in_job;
     found.process.begin = facts.start;
@@ -81,31 +87,33 @@ std::vector<Found> processes_of(const Recording& recording, const View& view) {
 }
 
 // The memory that contexts of processes hold. A context of which the host side knows no process is one of its own.
-void add_contexts(const Recording& recording, const std::vector<SourceId>& gpus, const View& view,
-                  std::vector<Found>& all) {
+void add_contexts(const Recording& recording, const GpuSources& gpus, const View& view,
+                  const std::vector<std::size_t>& parts, std::vector<Found>& all) {
   std::multimap<std::int64_t, std::size_t> of_pid;
   for (std::size_t i = 0; i < all.size(); ++i) of_pid.emplace(all[i].process.pid, i);
   for (const SourceId id : recording.all(SourceKind::kGpuProcess)) {
     const Source& source = recording.sources[static_cast<std::size_t>(id)];
-    const auto gpu = std::find(gpus.begin(), gpus.end(), source.parent);
+    const auto gpu = position_of(gpus, source.parent);
+    const std::size_t part = parts[static_cast<std::size_t>(id)];
     const Track& track = recording.tracks[static_cast<std::size_t>(id)];
     const auto first = std::lower_bound(track.at.begin(), track.at.end(), view.begin);
-    if (gpu == gpus.end() || first == track.at.end() || *first > view.end) continue;
+    if (!gpu || first == track.at.end() || *first > view.end) continue;
     const GpuContext context = context_of(source);
     const auto [from, to] = of_pid.equal_range(context.pid);
     auto owner = std::find_if(from, to, [&](const auto& one) {
       const Process& process = all[one.second].process;
+      if (all[one.second].part != part) return false;
       return !context.start || *context.start == process.begin || process.end.value_or(view.end) >= *first;
     });
     if (owner == to) {
       Found unknown;
+      unknown.part = part;
       unknown.process.pid = context.pid;
       unknown.process.begin = context.start.value_or(*first);
       all.push_back(std::move(unknown));
       owner = of_pid.emplace(context.pid, all.size() - 1);
     }
-    Process::OnGpu on{.gpu = static_cast<std::size_t>(gpu - gpus.begin()),
-                      .graphics = context.kind == ContextKind::kGraphics};
+    Process::OnGpu on{.gpu = *gpu, .graphics = context.kind == ContextKind::kGraphics};
     if (const Column* memory = track.find(Metric::kProcessGpuMemory))
       for (auto row = static_cast<std::size_t>(first - track.at.begin());
            row < track.at.size() && track.at[row] <= view.end; ++row)
@@ -121,14 +129,21 @@ void add_contexts(const Recording& recording, const std::vector<SourceId>& gpus,
 
 // The account in which the GPUs of a process last were.
 void add_doing(const Explanation& explanation, std::vector<Process>& processes) {
-  std::map<std::int64_t, const Slice*> last;
-  for (const auto& slices : explanation.slices)
-    for (const Slice& slice : slices) {
+  const auto host_of = [&](std::size_t device) -> const std::string& {
+    return explanation.ledger.devices[device].host;
+  };
+  std::map<std::string, std::map<std::int64_t, const Slice*>> hosts;  // a number is of one process of one machine
+  for (std::size_t device = 0; device < explanation.slices.size(); ++device) {
+    auto& last = hosts[host_of(device)];
+    for (const Slice& slice : explanation.slices[device]) {
       if (slice.pid == 0) continue;
       const Slice*& known = last[slice.pid];
       if (!known || slice.end >= known->end) known = &slice;
     }
+  }
   for (Process& process : processes) {
+    if (process.gpus.empty() && !explanation.parts.empty()) continue;
+    const auto& last = hosts[process.gpus.empty() ? "" : host_of(process.gpus.front().gpu)];
     const auto known = last.find(process.pid);
     if (known == last.end() || !lives(process, known->second->begin, known->second->end)) continue;
     process.account = known->second->account;
@@ -139,10 +154,17 @@ void add_doing(const Explanation& explanation, std::vector<Process>& processes) 
 
 }  // namespace
 
-void add_processes(const Recording& recording, const Explanation& explanation, const std::vector<SourceId>& gpus,
-                   std::size_t most, View& view) {
-  std::vector<Found> all = processes_of(recording, view);
-  add_contexts(recording, gpus, view, all);
+std::optional<std::size_t> position_of(const GpuSources& gpus, SourceId gpu) {
+  for (std::size_t position = 0; position < gpus.size(); ++position)
+    if (std::find(gpus[position].begin(), gpus[position].end(), gpu) != gpus[position].end()) return position;
+  return std::nullopt;
+}
+
+void add_processes(const Recording& recording, const Explanation& explanation, const GpuSources& gpus, std::size_t most,
+                   View& view) {
+  const std::vector<std::size_t> parts = parts_of_sources(recording);
+  std::vector<Found> all = processes_of(recording, view, parts);
+  add_contexts(recording, gpus, view, parts, all);
   const auto rank = [](const Found& f) {
     return std::tuple(f.process.gpus.empty(), -f.cpu_seconds, f.process.begin, f.process.pid);
   };

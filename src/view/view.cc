@@ -7,14 +7,17 @@
 #include <set>
 
 #include "analyze/attempts.h"
+#include "model/parts.h"
 #include "view/processes.h"
 
 namespace headroom::view {
 
 namespace {
 
-std::vector<Run> runs_of(const Recording& recording, const Ledger& ledger, const std::vector<SourceId>& gpus) {
+// Not of several recordings: batches of their own number their tasks each.
+std::vector<Run> runs_of(const Recording& recording, const Ledger& ledger, const GpuSources& gpus) {
   std::vector<Run> runs;
+  if (has_parts(recording)) return runs;
   const BatchView batch = batch_view(recording);
   for (const TaskAttempt& attempt : batch.attempts) {
     if (attempt.begin >= ledger.end || attempt.end <= ledger.begin) continue;
@@ -29,8 +32,7 @@ std::vector<Run> runs_of(const Recording& recording, const Ledger& ledger, const
     run.running = attempt.running;
     run.peak_gpu_bytes = attempt.peak_gpu_bytes;
     for (const SourceId device : attempt.devices)
-      if (const auto known = std::find(gpus.begin(), gpus.end(), device); known != gpus.end())
-        run.gpus.push_back(static_cast<std::size_t>(known - gpus.begin()));
+      if (const auto position = position_of(gpus, device)) run.gpus.push_back(*position);
     runs.push_back(std::move(run));
   }
   return runs;
@@ -209,10 +211,10 @@ void add_last_readings(const Track& track, const View& view, Gpu& gpu) {
 }
 
 std::vector<Series> series_of(const Recording& recording, const Explanation& explanation, std::size_t device,
-                              SourceId gpu, std::size_t bins) {
+                              const std::vector<SourceId>& gpus, std::size_t bins) {
   std::vector<Series> all;
   const Ledger& ledger = explanation.ledger;
-  if (gpu == kNoSource || ledger.end <= ledger.begin || bins == 0) return all;
+  if (gpus.empty() || ledger.end <= ledger.begin || bins == 0) return all;
   const Nanos interval = recording.meta.interval > 0 ? recording.meta.interval : kSecond;
   for (const Metric metric : kDrawn) {
     Series series;
@@ -224,20 +226,27 @@ std::vector<Series> series_of(const Recording& recording, const Explanation& exp
       const Track& track = recording.tracks[static_cast<std::size_t>(source)];
       if (const Column* column = track.find(metric)) collector.add(track, *column, excluded);
     };
-    add(gpu);
-    if (const auto ring = ring_of(metric))
-      for (const SourceId source : recording.all(*ring))
-        if (recording.sources[static_cast<std::size_t>(source)].parent == gpu) add(source);
+    for (const SourceId gpu : gpus) {
+      add(gpu);
+      if (const auto ring = ring_of(metric))
+        for (const SourceId source : recording.all(*ring))
+          if (recording.sources[static_cast<std::size_t>(source)].parent == gpu) add(source);
+    }
     if (series.last) all.push_back(std::move(series));
   }
   return all;
 }
 
-// The kGpu sources of the ledger's devices; kNoSource where the recording has none of that name.
-std::vector<SourceId> gpu_sources(const Recording& recording, const Ledger& ledger) {
-  std::vector<SourceId> sources;
-  for (const Device& device : ledger.devices)
-    sources.push_back(recording.find(SourceKind::kGpu, device.uuid).value_or(kNoSource));
+// The kGpu sources of the ledger's devices; none where the recording has none of that name, several where recordings of
+// one GPU were joined.
+GpuSources gpu_sources(const Recording& recording, const Ledger& ledger) {
+  std::map<std::pair<std::string, std::string>, std::vector<SourceId>> known;
+  for (const SourceId id : recording.all(SourceKind::kGpu)) {
+    Device device = device_of(recording.sources[static_cast<std::size_t>(id)]);
+    known[{std::move(device.host), std::move(device.uuid)}].push_back(id);
+  }
+  GpuSources sources;
+  for (const Device& device : ledger.devices) sources.push_back(known[{device.host, device.uuid}]);
   return sources;
 }
 
@@ -289,7 +298,7 @@ View view_of(const Recording& recording, const Explanation& explanation, const O
   view.end = ledger.end;
   view.goes_on = goes_on(recording.meta);
   view.ledger = all_of(ledger);
-  const std::vector<SourceId> gpus = gpu_sources(recording, ledger);
+  const GpuSources gpus = gpu_sources(recording, ledger);
   view.runs = runs_of(recording, ledger, gpus);
   const Nanos bin = ledger.span() / static_cast<Nanos>(std::max<std::size_t>(1, options.bins));
   for (std::size_t device = 0; device < ledger.devices.size(); ++device) {
@@ -298,7 +307,7 @@ View view_of(const Recording& recording, const Explanation& explanation, const O
     gpu.ledger = sum_of(slices);
     gpu.strip = strip_of(slices, ledger.begin, ledger.end, options.bins);
     gpu.series = series_of(recording, explanation, device, gpus[device], options.series_bins);
-    if (gpus[device] != kNoSource) add_last_readings(track_of(recording, gpus[device]), view, gpu);
+    if (!gpus[device].empty()) add_last_readings(track_of(recording, gpus[device].back()), view, gpu);
     gpu.phases = phases_of(slices, bin);
     gpu.findings = findings_of(explanation.findings, device, bin);
     view.gpus.push_back(std::move(gpu));
