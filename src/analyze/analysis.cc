@@ -188,9 +188,7 @@ const MetricStats* Analysis::stats_of(std::size_t device, Metric metric) const {
   return gpus[device].stats.find(metric);
 }
 
-std::string Analysis::device_name(std::size_t device) const {
-  return gpu_name(devices[device].device);
-}
+std::string Analysis::device_name(std::size_t device) const { return gpu_name(devices[device].device); }
 
 std::string Analysis::when(Nanos at) const {
   if (meta.start_realtime == 0) return human_duration(at - meta.start) + " after the start";

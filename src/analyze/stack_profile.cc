@@ -2,9 +2,11 @@
 #include "analyze/stack_profile.h"
 
 #include <algorithm>
+#include <map>
 
 #include "analyze/stack_evidence.h"
 #include "analyze/utilisation.h"
+#include "model/parts.h"
 
 namespace headroom {
 
@@ -53,6 +55,31 @@ std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, con
     for (const TextId text : recording.lists[list]) stack.frames.push_back(recording.texts[text]);
     profile.push_back(std::move(stack));
   }
+  std::stable_sort(profile.begin(), profile.end(), [](const auto& x, const auto& y) { return x.idle > y.idle; });
+  return profile;
+}
+
+std::vector<stacks::WeightedStack> profile_of(const Recording& recording, std::pair<Nanos, Nanos> window,
+                                              const std::vector<stacks::FamilyRule>& families) {
+  const RecordingMeta& meta = recording.meta;
+  if (!has_parts(recording))
+    return stack_profile(recording, analyze(recording, {meta.start + window.first, meta.start + window.second}, {},
+                                            Told{.families = families}));
+  std::map<std::vector<std::string>, stacks::WeightedStack> sums;
+  const std::vector<RecordingMeta> metas = metas_of_parts(recording);
+  for (std::size_t i = 0; i < metas.size(); ++i) {
+    const Nanos later = metas[i].start_realtime - meta.start, span = metas[i].end - metas[i].start;
+    const std::pair own{std::clamp<Nanos>(window.first - later, 0, span),
+                        std::clamp<Nanos>(window.second - later, 0, span)};
+    if (own.first >= own.second) continue;
+    for (stacks::WeightedStack& stack : profile_of(part_of(recording, i), own, families)) {
+      stacks::WeightedStack& sum = sums[stack.frames];
+      sum.idle += stack.idle, sum.busy += stack.busy;
+      sum.frames = std::move(stack.frames);
+    }
+  }
+  std::vector<stacks::WeightedStack> profile;
+  for (auto& [frames, stack] : sums) profile.push_back(std::move(stack));
   std::stable_sort(profile.begin(), profile.end(), [](const auto& x, const auto& y) { return x.idle > y.idle; });
   return profile;
 }

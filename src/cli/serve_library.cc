@@ -253,9 +253,7 @@ Result<Library::Text> Library::stacks(const std::string& path, const serve::View
   const RecordingMeta& meta = kept->recording().meta;
   HR_TRY(const WindowPart part, window_part(meta, query.begin, query.end));
   return remembered(*kept, fmt::format("stacks {} {}", part.begin, part.end), [&]() -> Result<std::string> {
-    const Analysis analysis =
-        analyze(kept->recording(), {meta.start + part.begin, meta.start + part.end}, {}, Told{.families = families_});
-    const auto profile = stack_profile(kept->recording(), analysis);
+    const auto profile = profile_of(kept->recording(), {part.begin, part.end}, families_);
     return stacks_json(profile, profile.empty() ? why_no_stacks(meta) : "");
   });
 }

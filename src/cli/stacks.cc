@@ -40,10 +40,8 @@ Result<void> stacks(const StacksAsked& options) {
   HR_TRY(auto families, users_families());
   const RecordingMeta& meta = opened.recording.meta;
   HR_TRY(const auto window, window_of(options.window, meta.end - meta.start));
-  const auto [from, to] = window.value_or(std::pair(Nanos{0}, meta.end - meta.start));
-  const Analysis analysis =
-      analyze(opened.recording, {meta.start + from, meta.start + to}, {}, Told{.families = std::move(families)});
-  const auto profile = stack_profile(opened.recording, analysis);
+  const auto profile =
+      profile_of(opened.recording, window.value_or(std::pair(Nanos{0}, meta.end - meta.start)), families);
   if (profile.empty())
     return fail(Errc::kInvalidInput,
                 fmt::format("{} has no Python stacks of time of a GPU: {}", opened.path, why_no_stacks(meta)),
@@ -55,7 +53,7 @@ Result<void> stacks(const StacksAsked& options) {
   return write_to(options.output, may, [&](const Output& output) {
     if (options.json) return output(stacks_json(profile, ""));
     if (people || options.format == "functions")
-      return write_functions(profile, stacks::Families(analysis.told.families), how, output);
+      return write_functions(profile, stacks::Families(families), how, output);
     if (options.format == "speedscope") return write_speedscope(profile, how, output);
     if (options.format == "svg") return write_flame_graph(profile, how, output);
     return write_collapsed(profile, how, output);
