@@ -178,3 +178,21 @@ def test_other_verbs_read_a_merged_file(tmp_path):
     shared = headroom(tmp_path, "export", job, "--share", "--format", "jsonl").stdout
     assert "node01" not in shared and "train.py" not in shared and "machine 2" in shared
     assert asked(tmp_path, job, "--from", "10s", "--to", "20s")["recording"]["path"] == str(job)
+
+
+def test_the_stacks_of_several_machines_are_added_up(tmp_path):
+    """Each by its own processes: both have a process 4711."""
+    def loads(number, function, **meta):
+        made = node(number, gpus=1, **meta)
+        made.stacks(4711, [(1000, 60000, ["main (train.py:1)", f"{function} (train.py:9)"])])
+        return made
+    a, b = kept(tmp_path, a=loads(1, "load"), b=loads(2, "load", later=3))
+    def idle(*words):
+        stacks = json.loads(headroom(tmp_path, "stacks", "--json", *words).stdout)["stacks"]
+        return {stack["frames"][-1]: stack["idle_seconds"] for stack in stacks}
+    alone = [idle(a)["load (train.py:9)"], idle(b)["load (train.py:9)"]]
+    assert min(alone) > 4
+    headroom(tmp_path, "merge", a, b, "-o", tmp_path / "job.hrec")
+    assert idle(tmp_path / "job.hrec") == pytest.approx({"load (train.py:9)": sum(alone)})
+    part = idle(tmp_path / "job.hrec", "--to", "10s")["load (train.py:9)"]
+    assert part == pytest.approx(idle(a, "--to", "10s")["load (train.py:9)"] + idle(b, "--to", "7s")["load (train.py:9)"])
