@@ -2,7 +2,9 @@
 #include "analyze/loop_roles.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "analyze/looks_at_work.h"
@@ -14,30 +16,57 @@ namespace {
 
 constexpr Nanos kClose = kSecond;  // what is seen again within that may be a part of the same
 
-// A look at a process at work: at which place, if that may be idle time of its GPU.
+// A look at a process at work: at the place of this number, if that may be idle time of its GPU, else -1.
 struct Look {
   Nanos at = 0;
-  const std::string* place = nullptr;
+  std::int32_t place = -1;
   ListId list = kNoList;
 };
 using Looks = std::vector<Look>;
+using Positions = std::vector<std::size_t>;  // in the looks of a process: those at one place
 
-std::map<SourceId, Looks> looks_at_work(const StackView& stacks, const JobView& job,
-                                        const std::vector<DeviceTime>& devices) {
-  std::map<SourceId, Looks> all;
-  for (const DeviceTime& device : devices)
-    visit_work(device, stacks, job, [&](SourceId process, const Slice&, std::span<const ListRow> looks) {
-      if (stacks.looks.at(process).has_beside()) return;
-      for (const ListRow& look : looks) {
-        const stacks::StackKind& kind = stacks.kind_of(look);
-        const bool open = kind.busy <= stacks::Busy::kUnknown || kind.busy == stacks::Busy::kLaunches;
-        all[process].push_back({look.at, open ? &kind.where : nullptr, look.list});
+// The places at which the GPU may be idle, numbered.
+struct OpenPlaces {
+  std::vector<std::string> names;
+  std::vector<std::int32_t> of_kind;  // by kind of stack; -1: none
+
+  explicit OpenPlaces(const StackView& stacks) {
+    std::map<std::string_view, std::int32_t> numbers;
+    for (const stacks::StackKind& kind : stacks.kinds) {
+      const bool open = kind.busy <= stacks::Busy::kUnknown || kind.busy == stacks::Busy::kLaunches;
+      if (!open || kind.where.empty()) {
+        of_kind.push_back(-1);
+        continue;
       }
+      const auto [known, fresh] = numbers.try_emplace(kind.where, static_cast<std::int32_t>(names.size()));
+      if (fresh) names.push_back(kind.where);
+      of_kind.push_back(known->second);
+    }
+  }
+};
+
+// The devices on which each process was seen, but for processes of which a look may be at another thread.
+std::map<SourceId, std::vector<const DeviceTime*>> devices_of_owners(const StackView& stacks, const JobView& job,
+                                                                     const std::vector<DeviceTime>& devices) {
+  std::map<SourceId, std::vector<const DeviceTime*>> all;
+  for (const DeviceTime& device : devices)
+    for (const auto& [pid, process] : owners_on(device, stacks, job))
+      if (!stacks.looks.at(process).has_beside()) all[process].push_back(&device);
+  return all;
+}
+
+Looks looks_at_work(SourceId process, const std::vector<const DeviceTime*>& devices, const OpenPlaces& places,
+                    const StackView& stacks, const JobView& job) {
+  Looks all;
+  for (const DeviceTime* device : devices)
+    visit_work(*device, stacks, job, [&](SourceId owner, const Slice&, std::span<const ListRow> looks) {
+      if (owner != process) return;
+      for (const ListRow& look : looks) all.push_back({look.at, places.of_kind[stacks.number_of(look)], look.list});
     });
-  for (auto& [process, looks] : all) {  // of each of its devices
-    std::sort(looks.begin(), looks.end(), [](const Look& x, const Look& y) { return x.at < y.at; });
+  if (devices.size() > 1) {
+    std::sort(all.begin(), all.end(), [](const Look& x, const Look& y) { return x.at < y.at; });
     const auto same = [](const Look& x, const Look& y) { return x.at == y.at; };
-    looks.erase(std::unique(looks.begin(), looks.end(), same), looks.end());
+    all.erase(std::unique(all.begin(), all.end(), same), all.end());
   }
   return all;
 }
@@ -78,24 +107,21 @@ struct Stretch {
 };
 
 // Stretches in which it is seen again and again; one of a few looks among many is chance.
-std::vector<Stretch> stretches_of(const Looks& looks, const std::string& place) {
+std::vector<Stretch> stretches_of(const Looks& looks, const Positions& at_it) {
   constexpr std::size_t kFew = 20;  // of the looks at it, a part
   std::vector<Stretch> all;
-  std::size_t seen = 0, others = 0;
-  for (const Look& look : looks) {
-    if (!look.place || *look.place != place) {
-      ++others;
+  for (std::size_t i = 0; i < at_it.size(); ++i) {
+    const Nanos at = looks[at_it[i]].at;
+    if (all.empty() || at - all.back().end > kClose) {
+      all.push_back({at, at, 1, 0});
       continue;
     }
-    ++seen;
-    if (all.empty() || look.at - all.back().end > kClose) all.push_back({look.at, look.at, 0, 0});
     Stretch& last = all.back();
-    if (last.looks > 0) last.others += others;
-    last.end = look.at;
+    last.others += at_it[i] - at_it[i - 1] - 1;
+    last.end = at;
     ++last.looks;
-    others = 0;
   }
-  std::erase_if(all, [&](const Stretch& one) { return kFew * one.looks < seen; });
+  std::erase_if(all, [&](const Stretch& one) { return kFew * one.looks < at_it.size(); });
   return all;
 }
 
@@ -117,15 +143,13 @@ struct Runs {
   std::size_t count = 0;
   Nanos longest = 0;
 };
-Runs runs_of(const Looks& looks, const std::string& place) {
+Runs runs_of(const Looks& looks, const Positions& at_it) {
   Runs runs;
   Nanos begin = 0;
-  bool there = false;
-  for (const Look& look : looks) {
-    const bool now = look.place && *look.place == place;
-    if (now && !there) begin = look.at, ++runs.count;
-    if (now) runs.longest = std::max(runs.longest, look.at - begin);
-    there = now;
+  for (std::size_t i = 0; i < at_it.size(); ++i) {
+    const Nanos at = looks[at_it[i]].at;
+    if (i == 0 || at_it[i] != at_it[i - 1] + 1) begin = at, ++runs.count;
+    runs.longest = std::max(runs.longest, at - begin);
   }
   return runs;
 }
@@ -147,16 +171,16 @@ bool between_epochs(const std::vector<Stretch>& stretches, const std::vector<Nan
   return begins > 0 && static_cast<double>(told) >= kNearlyAll * static_cast<double>(begins) && alone <= 1;
 }
 
-Recurs recurs_at(const Looks& looks, const std::string& place, const std::vector<Nanos>& epochs) {
+Recurs recurs_at(const Looks& looks, const Positions& at_it, const std::vector<Nanos>& epochs) {
   constexpr Nanos kShortest = 5 * kSecond, kApart = kSecond / 4;  // of the looks: all, and one from the next on average
   constexpr std::size_t kFewestRuns = 10;
   constexpr double kAll = 0.9, kPart = 0.6;
   const Nanos from = looks.front().at, to = looks.back().at, all = to - from;
   if (all < kShortest || all / static_cast<Nanos>(looks.size()) > kApart) return Recurs::kUnknown;
-  const std::vector<Stretch> stretches = stretches_of(looks, place);
+  const std::vector<Stretch> stretches = stretches_of(looks, at_it);
   Nanos covered = 0;
   for (const Stretch& one : stretches) covered += one.end - one.begin;
-  const Runs runs = runs_of(looks, place);
+  const Runs runs = runs_of(looks, at_it);
   const double share = static_cast<double>(covered) / static_cast<double>(all);
   if (share >= kAll && runs.count >= kFewestRuns && runs.longest <= kClose) return Recurs::kThroughout;
   if (share > kPart || !stays(stretches)) return Recurs::kUnknown;
@@ -166,19 +190,18 @@ Recurs recurs_at(const Looks& looks, const std::string& place, const std::vector
   return Recurs::kOnce;
 }
 
-// What nearly all looks at the place have on their stacks.
+// What nearly all looks at a place have on their stacks.
 class Parts {
  public:
   explicit Parts(const Recording& recording) : recording_(recording) {}
 
-  stacks::NamedPart of(const Looks& looks, const std::string& place) {
+  stacks::NamedPart of(const std::map<ListId, std::size_t>& looks) {
     constexpr double kNearlyAll = 0.9;
     std::map<std::pair<LoopPart, std::string>, double> found;
     double all = 0;
-    for (const Look& look : looks) {
-      if (!look.place || *look.place != place) continue;
-      const stacks::NamedPart& part = of(look.list);
-      found[{part.part, part.by}] += 1, all += 1;
+    for (const auto& [list, count] : looks) {
+      const stacks::NamedPart& part = of(list);
+      found[{part.part, part.by}] += static_cast<double>(count), all += static_cast<double>(count);
     }
     for (const auto& [part, count] : found)
       if (count >= kNearlyAll * all) return {part.first, part.second};
@@ -198,6 +221,27 @@ class Parts {
   std::map<ListId, stacks::NamedPart> known_;
 };
 
+// The looks of a process, by place.
+struct ByPlace {
+  std::vector<Positions> positions;
+  std::vector<std::map<ListId, std::size_t>> lists;  // with how many looks at each
+};
+ByPlace by_place(const Looks& looks, const OpenPlaces& places, const StackView& stacks) {
+  ByPlace by{std::vector<Positions>(places.names.size()), {}};
+  std::vector<std::size_t> of_list(stacks.kind_of_list.size());
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    if (looks[i].place < 0) continue;
+    by.positions[static_cast<std::size_t>(looks[i].place)].push_back(i);
+    ++of_list[looks[i].list];
+  }
+  by.lists.resize(places.names.size());
+  for (std::size_t list = 0; list < of_list.size(); ++list)
+    if (of_list[list] > 0)
+      by.lists[static_cast<std::size_t>(places.of_kind[stacks.kind_of_list[list]])].emplace(static_cast<ListId>(list),
+                                                                                            of_list[list]);
+  return by;
+}
+
 }  // namespace
 
 std::map<std::string, LoopRole> loop_roles(const Recording& recording, const StackView& stacks, const JobView& job,
@@ -205,17 +249,17 @@ std::map<std::string, LoopRole> loop_roles(const Recording& recording, const Sta
   std::map<std::string, LoopRole> roles;
   if (job.batch.present) return roles;
   const std::vector<Nanos> epochs = epochs_of(recording);
+  const OpenPlaces places(stacks);
   Parts parts(recording);
-  for (const auto& [process, looks] : looks_at_work(stacks, job, devices)) {
-    std::map<std::string, std::size_t> places;
-    for (const Look& look : looks)
-      if (look.place && !look.place->empty()) ++places[*look.place];
-    for (const auto& [place, count] : places) {
+  for (const auto& [process, its] : devices_of_owners(stacks, job, devices)) {
+    const Looks looks = looks_at_work(process, its, places, stacks, job);
+    const ByPlace by = by_place(looks, places, stacks);
+    for (std::size_t place = 0; place < places.names.size(); ++place) {
       constexpr std::size_t kFewest = 5;  // looks: fewer are chance
-      if (count < kFewest) continue;
-      const stacks::NamedPart part = parts.of(looks, place);
-      const LoopRole role{part.part, recurs_at(looks, place, epochs), part.by};
-      const auto [known, fresh] = roles.try_emplace(place, role);
+      if (by.positions[place].size() < kFewest) continue;
+      const stacks::NamedPart part = parts.of(by.lists[place]);
+      const LoopRole role{part.part, recurs_at(looks, by.positions[place], epochs), part.by};
+      const auto [known, fresh] = roles.try_emplace(places.names[place], role);
       if (!fresh && known->second != role) known->second = {};
     }
   }
