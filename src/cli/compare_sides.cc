@@ -15,6 +15,7 @@
 #include "cli/batch_options.h"
 #include "cli/config.h"
 #include "cli/open_recording.h"
+#include "cli/several.h"
 #include "compare/parameters.h"
 #include "compare/requirements.h"
 #include "tasks/template.h"
@@ -85,9 +86,10 @@ Result<compare::Side> side_of_recording(const std::string& what, const std::vect
   return side_of_job(opened.recording, {.path = opened.path, .families = families});
 }
 
+// A folder without a batch may hold the recordings of several nodes.
 bool names_a_batch(const std::string& what) {
   std::error_code ignored;
-  if (fs::is_directory(what, ignored)) return true;
+  if (fs::is_directory(what, ignored)) return batch::find_folder(what).has_value() || !mean_several({&what, 1});
   return what.ends_with(".toml") || base_name(what) == "journal.sqlite";
 }
 

@@ -4,13 +4,21 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 
 #include "cli/output.h"
 #include "cli/top_recording.h"
 
 namespace headroom::cli {
 
-ServedBox::ServedBox(bool keep) : thread_([this, keep] { watch(keep); }) {}
+ServedBox::ServedBox(bool keep)
+    : thread_([this, keep] {
+        try {
+          watch(keep);
+        } catch (const std::exception& error) {  // what is served goes on
+          say(fmt::format("this machine is no longer watched: {}", error.what()), "start headroom serve anew");
+        }
+      }) {}
 
 ServedBox::~ServedBox() {
   {

@@ -29,7 +29,7 @@ class ServedBox {
   [[nodiscard]] Shown shown() const;
 
  private:
-  void watch(bool keep);
+  void watch(bool keep);  // it may throw
   void show(const WatchedRecording& watched);
   [[nodiscard]] bool pause(Nanos time);  // false: it is over
 

@@ -178,6 +178,11 @@ def test_other_verbs_read_a_merged_file(tmp_path):
     shared = headroom(tmp_path, "export", job, "--share", "--format", "jsonl").stdout
     assert "node01" not in shared and "train.py" not in shared and "machine 2" in shared
     assert asked(tmp_path, job, "--from", "10s", "--to", "20s")["recording"]["path"] == str(job)
+    kept(tmp_path, "after", a=node(1, ms=45000), b=node(2, ms=45000))
+    both = headroom(tmp_path, "compare", tmp_path / "rec", tmp_path / "after", check=False)
+    as_files = headroom(tmp_path, "compare", job, tmp_path / "after", check=False)
+    assert both.returncode == as_files.returncode < 2, both.stderr
+    assert both.stdout.replace(str(tmp_path / "rec"), str(job)) == as_files.stdout
 
 
 def test_the_stacks_of_several_machines_are_added_up(tmp_path):
