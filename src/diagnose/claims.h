@@ -53,6 +53,8 @@ template <class Wanted>
 // What is left of its claims is less than its sentences were made for: that of which they are about `before` it says.
 void say_of_which(Finding& finding, Nanos before);
 
+// gains.cc: what could be gained if claimed time vanished.
+
 // At equal work: the busiest device cannot finish earlier than its kernels take. Nothing where no kernel ran.
 [[nodiscard]] std::optional<Bound> bound_of(const Analysis& a);
 
@@ -64,6 +66,29 @@ void say_of_which(Finding& finding, Nanos before);
 
 // The account of most of it; of what is empty unexplained.
 [[nodiscard]] Account main_account(const Claims& claims);
+
+// Of the pieces that are so.
+template <class IsSo>
+[[nodiscard]] Nanos length_of(const Claims& claims, const IsSo& is_so) {
+  Nanos sum = 0;
+  for (const ClaimedPiece& piece : claims)
+    if (is_so(piece)) sum += piece.end - piece.begin;
+  return sum;
+}
+[[nodiscard]] inline Nanos length_on(std::size_t device, const Claims& claims) {
+  return length_of(claims, [&](const ClaimedPiece& piece) { return piece.device == device; });
+}
+
+// As a share; of nothing none.
+[[nodiscard]] inline double as_share(Nanos part, Nanos whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<Nanos>(1, whole));
+}
+
+// Whether the part is at least half of the whole: the threshold of all that is said to be most of something.
+[[nodiscard]] bool is_most(const Analysis& a, Nanos part, Nanos whole);
+
+// The devices that it is on, in order.
+[[nodiscard]] std::vector<std::size_t> devices_of(const Claims& claims);
 
 // When any of it was, in order, on whichever device.
 [[nodiscard]] std::vector<Window> times_of(const Claims& claims);
@@ -96,7 +121,10 @@ void say_of_which(Finding& finding, Nanos before);
 // removal() for a job that has these devices to itself.
 [[nodiscard]] double removal_for(const Analysis& a, const Claims& claims, const std::vector<std::size_t>& devices);
 
-// Sets gain and bound of a finding whose claimed time could vanish: "1.32x at most, CONDITION".
+[[nodiscard]] std::string bound_words(const Gain& gain);  // "1.32x at most, CONDITION"
+// Sets gain and bound ...
+void bound_by(Gain gain, Finding& finding);
+// ... of a finding whose claimed time could vanish.
 void gains_by_removal(const Analysis& a, Finding& finding, std::string condition);
 // As `gain` says, of other time than the finding's claims.
 void gains_by_removal(const Analysis& a, const Claims& claims, Finding& finding, Gain gain);

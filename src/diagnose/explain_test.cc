@@ -24,8 +24,7 @@ using ::testing::StartsWith;
 
 const Finding* find_set(const Explanation& e, Cause candidate) {
   for (const Finding& finding : e.findings)
-    if (std::find(finding.candidates.begin(), finding.candidates.end(), candidate) != finding.candidates.end())
-      return &finding;
+    if (may_be(finding, candidate)) return &finding;
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "diagnose/host_waits.h"
+#include "model/named_causes.h"
 
 namespace headroom::diagnose {
 
@@ -110,11 +111,7 @@ std::vector<std::string> memory_sentences(const Analysis& a, const HostSummary& 
 }
 
 void may_want_memory(const Analysis& a, const HostSummary& s, Finding& finding) {
-  const auto has = [&](Cause cause) {
-    return finding.cause == cause ||
-           std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
-  };
-  const bool storage = has(Cause::kSlowStorage);
+  const bool storage = names(finding, Cause::kSlowStorage);
   if (finding.cause && !storage) return;
   Causes more;
   if (may_swap(a, s)) {
@@ -131,7 +128,7 @@ void may_want_memory(const Analysis& a, const HostSummary& s, Finding& finding) 
   if (more.empty()) return;
   if (finding.cause) finding.candidates = {*finding.cause};
   finding.cause.reset();
-  for (const Cause cause : more) add(finding.candidates, {cause});
+  add(finding.candidates, more);
 }
 
 }  // namespace headroom::diagnose

@@ -12,16 +12,26 @@
 #include "diagnose/named_code.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/named_causes.h"
 
 namespace headroom::diagnose {
 
-void add(Causes& causes, std::initializer_list<Cause> more) {
+void add(Causes& causes, const Causes& more) {
   for (const Cause cause : more)
     if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
 }
 
+void put_first(Causes& causes, Cause cause) {
+  std::erase(causes, cause);
+  causes.insert(causes.begin(), cause);
+}
+
 bool no_loader(const Analysis& a, const HostSummary& s) {
   return s.helpers == 0 && s.unseen_cpu < a.limits[Threshold::kHelpersAtWork];
+}
+
+bool spins(const Analysis& a, const Claims& claims) {
+  return std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return a.devices[p.device].spins; });
 }
 
 namespace {
@@ -119,7 +129,7 @@ Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
   Causes causes;
   for (const WaitChannel channel : {WaitChannel::kSocket, WaitChannel::kDisk, WaitChannel::kNetworkFs})
     if (s.waiting_in({channel}) >= a.limits[Threshold::kChannelShare])
-      for (const Cause cause : waits_in(channel, s.helpers > 0, in_pauses)) add(causes, {cause});
+      add(causes, waits_in(channel, s.helpers > 0, in_pauses));
   if (s.owner_read.value_or(0) >= a.limits[Threshold::kReading]) add(causes, {Cause::kSlowStorage});
   if (s.owner_write.value_or(0) >= a.limits[Threshold::kReading])
     add(causes, {in_pauses ? Cause::kCheckpointSync : Cause::kLoggingUpload,
@@ -166,12 +176,6 @@ double copying(const Analysis& a, const Claims& claims) {
 
 namespace {
 
-std::set<std::size_t> devices_of(const Claims& claims) {
-  std::set<std::size_t> devices;
-  for (const ClaimedPiece& piece : claims) devices.insert(piece.device);
-  return devices;
-}
-
 // Whether so few bytes came that the link as it was, from the far side of the machine, had them in next to no time.
 bool too_few_for_the_link(const Analysis& a, const Claims& claims) {
   constexpr double kFarSide = 0.5;  // of the link's rate: what remote memory leaves at the least, by judgement
@@ -199,7 +203,7 @@ std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claim
 }
 
 bool over_a_narrow_link(const Analysis& a, const Claims& claims) {
-  const std::set<std::size_t> devices = devices_of(claims);
+  const std::vector<std::size_t> devices = devices_of(claims);
   return std::all_of(devices.begin(), devices.end(),
                      [&](std::size_t device) { return a.gpus[device].link && a.gpus[device].link->narrow(); });
 }
@@ -215,9 +219,7 @@ std::vector<std::string> link_sentences(const Analysis& a, const Claims& claims)
 
 void may_be_the_link(const Analysis& a, Finding& finding) {
   std::vector<std::string> slow = link_sentences(a, finding.claims);
-  const bool copies = std::find(finding.candidates.begin(), finding.candidates.end(), Cause::kPageableCopies) !=
-                      finding.candidates.end();
-  if (slow.empty() || !copies) return;
+  if (slow.empty() || !may_be(finding, Cause::kPageableCopies)) return;
   add(finding.candidates, {Cause::kPcieOrNuma});
   append(finding.evidence, std::move(slow));
 }
@@ -245,8 +247,7 @@ void exclude_storage(const HostSummary& s, Finding& finding) {
 
 void suspect_copies(const Analysis& a, Finding& finding) {
   if (copying(a, finding.claims) < a.limits[Threshold::kCovers]) return;
-  std::erase(finding.candidates, Cause::kPageableCopies);
-  finding.candidates.insert(finding.candidates.begin(), Cause::kPageableCopies);
+  put_first(finding.candidates, Cause::kPageableCopies);
   Copied all;
   std::size_t devices = 0;
   for (std::size_t device = 0; device < a.gpus.size(); ++device) {
@@ -306,8 +307,7 @@ bool notebook(const Analysis& a) {
 void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   if (!in_pauses) return;
   if (notebook(a)) {
-    std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
-    finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+    put_first(finding.candidates, Cause::kInteractiveHoldingGpu);
     finding.evidence.push_back("the process on the GPU is the kernel of a notebook: it waits for whoever types");
   } else if (s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe}) >= a.limits[Threshold::kMajority]) {
     add(finding.candidates, {Cause::kInteractiveHoldingGpu});
@@ -327,8 +327,7 @@ void name_the_neighbour(const Analysis& a, Finding& finding) {
   if (work.most < a.limits[Threshold::kOtherThreads]) return;
   finding.evidence.push_back(fmt::format("meanwhile process {} of the job ({}), which is not on a GPU, used {} cores",
                                          work.busiest.pid, name_of(work.busiest), human_figure(work.most, 2)));
-  std::erase(finding.candidates, Cause::kInputTooFewWorkers);
-  finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
+  put_first(finding.candidates, Cause::kInputTooFewWorkers);
   finding.advice =
       fmt::format("see whether it waits for what process {} makes; if so, make that faster, or let several make it",
                   work.busiest.pid);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -13,13 +12,18 @@ namespace headroom::diagnose {
 using Causes = std::vector<Cause>;
 
 // Appends those that are not there.
-void add(Causes& causes, std::initializer_list<Cause> more);
+void add(Causes& causes, const Causes& more);
+
+// Makes it the likeliest, whether it was there or not.
+void put_first(Causes& causes, Cause cause);
 
 // A finding about steps and one about pauses; one about both where they would say the same.
 [[nodiscard]] std::vector<Finding> of_parts(const Analysis& a, const Claims& claims,
                                             Finding (*about)(const Analysis&, Claims, bool));
 
 [[nodiscard]] bool no_loader(const Analysis& a, const HostSummary& s);
+// Whether a process on these GPUs looks again and again whether its kernels are done: what it runs is no work then.
+[[nodiscard]] bool spins(const Analysis& a, const Claims& claims);
 
 // What a thread may wait for where it was seen asleep, the likeliest first.
 [[nodiscard]] Causes waits_in(WaitChannel channel, bool loader, bool in_pauses);

@@ -93,6 +93,8 @@ struct IdleParts {
 // it, or in phases in which it works less than at its best: what is no matter of a usual step.
 [[nodiscard]] Claims in_pauses(const Analysis& a, const Claims& claims);
 
+// counted_time.cc: what a gain counts beside a finding's own time.
+
 // Time whose account marks, output, or stacks of a family tell: no guess by counters.
 [[nodiscard]] Claims told_time(const Analysis& a);
 

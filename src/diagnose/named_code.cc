@@ -92,11 +92,10 @@ const ThreadCode* interpreter_taken(const Analysis& a, Account account) {
 }
 
 bool mostly_at(const Analysis& a, const Claims& claims, const std::set<std::string>& places) {
-  Nanos there = 0;
-  for (const ClaimedPiece& piece : claims)
-    if (piece.where >= 0 && places.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
-      there += piece.end - piece.begin;
-  return static_cast<double>(there) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
+  const auto is_there = [&](const ClaimedPiece& piece) {
+    return piece.where >= 0 && places.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+  };
+  return is_most(a, length_of(claims, is_there), length(claims));
 }
 
 double own_code(const Analysis& a, const Claims& claims) {
@@ -116,14 +115,15 @@ double plain_share(const Analysis& a, const Claims& claims) {
   return plain / static_cast<double>(std::max<Nanos>(1, length(claims)));
 }
 
+stacks::Family family_of(const Analysis& a, const ClaimedPiece& piece) {
+  if (piece.where < 0) return stacks::Family::kNone;
+  const auto known = a.code.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+  return known == a.code.families.end() ? stacks::Family::kNone : known->second;
+}
+
 double share_in(const Analysis& a, const Claims& claims, stacks::Family family) {
-  Nanos there = 0;
-  for (const ClaimedPiece& piece : claims) {
-    if (piece.where < 0) continue;
-    const auto known = a.code.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-    if (known != a.code.families.end() && known->second == family) there += piece.end - piece.begin;
-  }
-  return static_cast<double>(there) / static_cast<double>(std::max<Nanos>(1, length(claims)));
+  const auto is_it = [&](const ClaimedPiece& piece) { return family_of(a, piece) == family; };
+  return as_share(length_of(claims, is_it), length(claims));
 }
 
 namespace {
@@ -204,8 +204,7 @@ std::string beside(const Analysis& a, Finding& finding) {
   const bool in_sync = account == Account::kSync && code->with_interpreter >= kAllTheWhile;
   if (in_sync || (account == Account::kHostCode && code->with_interpreter >= a.limits[Threshold::kMajority]))
     std::erase_if(finding.candidates, [](Cause cause) { return cause != Cause::kCpuOversubscribed; });
-  std::erase(finding.candidates, Cause::kGilContention);
-  finding.candidates.insert(finding.candidates.begin(), Cause::kGilContention);
+  put_first(finding.candidates, Cause::kGilContention);
   if (finding.candidates.size() == 1) {
     finding.candidates.clear();
     finding.cause = Cause::kGilContention;
@@ -267,7 +266,7 @@ void say_what_code_costs(const Analysis& a, const NamedCode& code, Finding& find
                             }));
   if (!gone || human_factor(*gone) == human_factor(finding.gain->high)) return;
   finding.gain->beside = fmt::format("; {} {}", human_factor(*gone), kWithoutTheCode);
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->words());
+  finding.bound = bound_words(*finding.gain);
 }
 
 }  // namespace
@@ -330,19 +329,16 @@ std::optional<PeerWait> peer_in(const Analysis& a, const Claims& claims, bool to
   std::vector<std::pair<Nanos, const PeerWait*>> waits;
   for (const PeerWait& wait : a.peer_waits) {
     if (wait.told != told || wait.peer == kNoSource) continue;
-    Nanos ns = 0;
-    for (const ClaimedPiece& piece : claims)
-      if (piece.where >= 0 && a.ledger.places[static_cast<std::size_t>(piece.where)] == wait.where &&
-          holds(a, wait.process, piece.device))
-        ns += piece.end - piece.begin;
+    const Nanos ns = length_of(claims, [&](const ClaimedPiece& piece) {
+      return piece.where >= 0 && a.ledger.places[static_cast<std::size_t>(piece.where)] == wait.where &&
+             holds(a, wait.process, piece.device);
+    });
     if (ns > 0) waits.emplace_back(ns, &wait);
   }
   const auto most = std::max_element(waits.begin(), waits.end(), [](const auto& x, const auto& y) {
     return std::pair(x.first, x.second->at_work) < std::pair(y.first, y.second->at_work);
   });
-  if (most == waits.end() ||
-      static_cast<double>(most->first) < a.limits[Threshold::kMajority] * static_cast<double>(length(claims)))
-    return std::nullopt;
+  if (most == waits.end() || !is_most(a, most->first, length(claims))) return std::nullopt;
   return *most->second;
 }
 
@@ -397,86 +393,6 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
   finding.evidence.insert(finding.evidence.begin(), "what its workers were at then, by their Python stacks:" + text);
   if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].spot();
   finding.tiers |= "Y";
-}
-
-namespace {
-
-// Of the phases in one, those too short for the readings: which of its idle time is theirs nobody can tell.
-std::string within(const Analysis& a, const std::string& phase) {
-  std::map<std::string, Nanos> inner;
-  for (const Phase& one : a.phases)
-    if (!one.gpu_util_ratio && one.named_by != "stacks" && one.name.starts_with(phase + "/"))
-      inner[one.name] = one.total;
-  if (inner.empty()) return "";
-  const auto most =
-      std::max_element(inner.begin(), inner.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
-  return fmt::format(" ({} in it took {}, each too short for the readings)", most->first, human_duration(most->second));
-}
-
-}  // namespace
-
-std::map<std::string, Nanos> by_named_phase(const Analysis& a, const Claims& claims) {
-  std::map<std::string, Nanos> by_name;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const std::vector<Slice>& slices = a.devices[device].slices;
-    for (const ClaimedPiece& piece : claims) {
-      if (piece.device != device) continue;
-      auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
-                                    [](Nanos at, const Slice& s) { return at < s.end; });
-      for (; slice != slices.end() && slice->begin < piece.end; ++slice)
-        if (slice->named >= 0 && a.phases[static_cast<std::size_t>(slice->named)].named_by != "stacks")
-          by_name[a.phases[static_cast<std::size_t>(slice->named)].name] +=
-              std::min(piece.end, slice->end) - std::max(piece.begin, slice->begin);
-    }
-  }
-  return by_name;
-}
-
-namespace {
-constexpr double kMostOfIt = 0.8;  // of a time in a phase
-}  // namespace
-
-std::string phase_of_most(const Analysis& a, const Claims& claims) {
-  for (const auto& [name, ns] : by_named_phase(a, claims))
-    if (static_cast<double>(ns) >= kMostOfIt * static_cast<double>(length(claims))) return name;
-  return "";
-}
-
-Claims before_first_range(const Analysis& a, const Claims& claims) {
-  Claims lead, rest;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto& slices = a.devices[device].slices;
-    const auto first = std::find_if(slices.begin(), slices.end(), [&](const Slice& s) {
-      return s.named >= 0 && a.phases[static_cast<std::size_t>(s.named)].named_by != "stacks";
-    });
-    if (first == slices.end() || first->begin <= a.window.begin) continue;
-    lead.push_back({device, a.window.begin, first->begin, Account::kUnexplained, -1});
-    rest.push_back({device, first->begin, a.window.end, Account::kUnexplained, -1});
-  }
-  Nanos named = 0;
-  for (const auto& [name, ns] : by_named_phase(a, rest)) named += ns;
-  const bool mostly = static_cast<double>(named) >= kMostOfIt * static_cast<double>(length(rest));
-  return mostly ? common(claims, lead) : Claims{};
-}
-
-void name_the_phase(const Analysis& a, Finding& finding) {
-  constexpr double kLeast = 0.05;
-  const auto is_said = [](const Phase& phase) { return !phase.named_by.empty() && phase.named_by != "stacks"; };
-  if (std::none_of(a.phases.begin(), a.phases.end(), is_said)) return;
-  const std::map<std::string, Nanos> by_name = by_named_phase(a, finding.claims);
-  std::vector<std::pair<Nanos, std::string>> order;
-  for (const auto& [name, ns] : by_name)
-    if (static_cast<double>(ns) >= kLeast * static_cast<double>(finding.cost())) order.emplace_back(-ns, name);
-  if (order.empty()) return;
-  std::sort(order.begin(), order.end());
-  constexpr std::size_t kMost = 2;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
-    text += fmt::format("{}{} of it in {}{}", i == 0 ? "" : ", ",
-                        human_percent(static_cast<double>(-order[i].first) / static_cast<double>(finding.cost())),
-                        i == 0 ? "the phase " : "", order[i].second);
-  text += within(a, order[0].second);
-  finding.evidence.insert(finding.evidence.begin(), text);
 }
 
 }  // namespace headroom::diagnose

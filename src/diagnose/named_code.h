@@ -14,6 +14,10 @@
 // Functions of the job that finer evidence than /proc names (Python stacks).
 namespace headroom::diagnose {
 
+// What would overturn what stacks say.
+inline constexpr const char* kOtherFunctions =
+    "headroom stacks REC: if most of the idle seconds lie in other functions, this is wrong";
+
 struct NamedCode {
   std::int32_t where = -1;  // in Ledger::places
   std::string place;        // "build_graph (train.py)"
@@ -40,6 +44,9 @@ struct NamedCode {
 
 // Of the claimed time the share in functions of the job's own, by stacks: imports and libraries aside.
 [[nodiscard]] double own_code(const Analysis& a, const Claims& claims);
+
+// Which family stacks mostly tell of its place; kNone where none.
+[[nodiscard]] stacks::Family family_of(const Analysis& a, const ClaimedPiece& piece);
 
 // Of the claimed time the share at places of which stacks mostly tell this family.
 [[nodiscard]] double share_in(const Analysis& a, const Claims& claims, stacks::Family family);
@@ -70,6 +77,8 @@ void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::stri
 
 // Says in a finding about the input what the loader's workers were at.
 void name_the_workers_code(const Analysis& a, Finding& finding);
+
+// named_phases.cc: the parts of its time that a job itself names.
 
 // Of the claimed time how much lies in which phase, of those that the job itself names.
 [[nodiscard]] std::map<std::string, Nanos> by_named_phase(const Analysis& a, const Claims& claims);

@@ -13,6 +13,7 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/named_causes.h"
 
 namespace headroom::diagnose {
 
@@ -231,8 +232,7 @@ void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
   if (!other || !a.job.holds[static_cast<std::size_t>(other->source)]) return;
   finding.title += ", which is on a GPU, too";
   // It waits for that process, whatever that is at; why it wakes up late is another matter.
-  const bool cores = std::find(finding.candidates.begin(), finding.candidates.end(), Cause::kCpuOversubscribed) !=
-                     finding.candidates.end();
+  const bool cores = may_be(finding, Cause::kCpuOversubscribed);
   finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
   if (cores) finding.candidates.push_back(Cause::kCpuOversubscribed);
 }
@@ -318,13 +318,11 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     for (const Cause cause : {Cause::kBurstyInput, Cause::kInputInMainProcess, Cause::kGilContention})
       if (finding.candidates.size() > 1) std::erase(finding.candidates, cause);
   if (accepted >= most && in_pauses) {
-    std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
-    finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+    put_first(finding.candidates, Cause::kInteractiveHoldingGpu);
     constexpr double kNearlyAll = 0.9;
     if (accepted >= kNearlyAll * claimed && fed + feeds < some) nobody_asks(finding);
   }
-  if (writes >= most && reads + fed < some &&
-      std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kLoggingUpload) > 0)
+  if (writes >= most && reads + fed < some && may_be(finding, Cause::kLoggingUpload))
     writes_to_a_full_pipe(a, waits, finding);
   else if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
     decide(waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",

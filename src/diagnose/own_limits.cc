@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "base/human.h"
 #include "diagnose/claims.h"
 #include "diagnose/core_waits.h"
 #include "diagnose/host_waits.h"
+#include "model/named_causes.h"
 #include "model/observations.h"
 
 namespace headroom::diagnose {
@@ -34,9 +34,7 @@ bool all_counted(const Analysis& a, std::size_t device) {
 // it may not have been counted.
 std::optional<OwnLimit> limit_of_copies(const Analysis& a, const Claims& claims) {
   double rate = a.limits[Threshold::kPageable];
-  std::set<std::size_t> devices;
-  for (const ClaimedPiece& piece : claims) devices.insert(piece.device);
-  for (const std::size_t device : devices) {
+  for (const std::size_t device : devices_of(claims)) {
     if (!all_counted(a, device)) return std::nullopt;
     const auto& link = a.gpus[device].link;
     if (const auto best = link ? link->bytes_per_second() : std::nullopt) rate = std::min(rate, *best);
@@ -76,8 +74,7 @@ void limit_candidates(const Analysis& a, Finding& finding) {
     finding.gain->beside += fmt::format("; {} {}", human_factor(own->high), own->gain().words());
     finding.limits.push_back(std::move(*own));
   }
-  if (!finding.limits.empty())
-    finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->words());
+  if (!finding.limits.empty()) finding.bound = bound_words(*finding.gain);
 }
 
 std::vector<OwnLimit> limits_of_the_run(const Analysis& a, const std::vector<Finding>& findings) {
@@ -85,8 +82,7 @@ std::vector<OwnLimit> limits_of_the_run(const Analysis& a, const std::vector<Fin
   for (const Cause cause : {Cause::kPageableCopies, Cause::kCpuOversubscribed}) {
     Claims open;  // of all findings that leave this cause open
     for (const Finding& finding : findings)
-      if (std::count(finding.candidates.begin(), finding.candidates.end(), cause) > 0)
-        open = united(open, finding.counted.empty() ? finding.claims : finding.counted);
+      if (may_be(finding, cause)) open = united(open, finding.counted.empty() ? finding.claims : finding.counted);
     if (auto all = limit(a, cause, open)) limits.push_back(std::move(*all));
   }
   return limits;

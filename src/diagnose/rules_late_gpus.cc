@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/human.h"
 #include "base/median.h"
@@ -60,9 +59,7 @@ void say_pace(const Analysis& a, const std::vector<Window>& times, Finding& find
 std::vector<Finding> one_works_alone(const Analysis& a) {
   const WaitsInKernels& waits = a.waits_in_kernels;
   const std::string worker = a.device_name(*waits.worker);
-  std::set<std::size_t> waiting;
-  for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
-  const std::vector<std::size_t> others(waiting.begin(), waiting.end());
+  const std::vector<std::size_t> others = devices_of(waits.claims);
   Nanos time = 0;
   for (const Window& window : times_of(waits.claims)) time += window.length();
   Finding finding;
@@ -91,19 +88,17 @@ std::vector<Finding> one_works_alone(const Analysis& a) {
       worker, stack_tool(a));
   const auto all = static_cast<double>(a.ledger.span()), shared = static_cast<double>(others.size() + 1);
   const double left = all - static_cast<double>(time) * (1 - 1 / shared);
-  finding.gain = Gain{1.0, all / left,
-                      others.size() > 1 ? "if that work was shared out evenly"
-                                        : "if both are one job's and that work was shared out evenly"};
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  bound_by(Gain{1.0, all / left,
+                others.size() > 1 ? "if that work was shared out evenly"
+                                  : "if both are one job's and that work was shared out evenly"},
+           finding);
   return only(std::move(finding));
 }
 
 // On all of them at once: no GPU here tells what they wait for, nor that they wait.
 std::vector<Finding> none_works(const Analysis& a) {
   const std::vector<Window> times = times_of(a.waits_in_kernels.claims);
-  std::set<std::size_t> low;
-  for (const ClaimedPiece& piece : a.waits_in_kernels.claims) low.insert(piece.device);
-  const std::vector<std::size_t> devices(low.begin(), low.end());
+  const std::vector<std::size_t> devices = devices_of(a.waits_in_kernels.claims);
   const std::string names = gpu_names(a, devices);
   Finding finding;
   finding.claims = a.waits_in_kernels.claims;
@@ -138,8 +133,7 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   if (waits.worker) return one_works_alone(a);
   if (waits.everywhere) return none_works(a);
   const bool alone = readings_alone(a);
-  std::set<std::size_t> waiting;
-  for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
+  const std::vector<std::size_t> others = devices_of(waits.claims);
   const std::vector<Window> times = times_of(waits.claims);
   Finding finding;
   finding.claims = waits.claims;
@@ -148,14 +142,14 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   std::vector<std::size_t> late;  // for most of it
   Nanos idle = 0;                 // of the one that is late for longest
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (waiting.contains(device) || a.gpus[device].idle_peer) continue;
+    const bool waits_itself = std::find(others.begin(), others.end(), device) != others.end();
+    if (waits_itself || a.gpus[device].idle_peer) continue;
     const Claims own = idle_in(a, device, times);
     finding.claims = united(finding.claims, own);
-    if (static_cast<double>(length(own)) < a.limits[Threshold::kMajority] * static_cast<double>(time)) continue;
+    if (!is_most(a, length(own), time)) continue;
     late.push_back(device);
     idle = std::max(idle, length(own));
   }
-  const std::vector<std::size_t> others(waiting.begin(), waiting.end());
   const std::string late_names = late.empty() ? "another GPU" : gpu_names(a, late);
   if (alone) {
     finding.advice = fmt::format(

@@ -38,7 +38,7 @@ Finding swaps(const Analysis& a, const Claims& claims) {
     if (s.owner_read || s.helper_read)
       finding.told_apart_from = {"slow storage: beside the pages that were swapped in hardly anything was read"};
   }
-  finding.would_overturn = "the same run with more memory free: if the GPU is idle for as long, this is wrong";
+  finding.would_overturn = info(Cause::kSwapThrash).overturn;
   finding.advice = "take less host memory: fewer loader workers or copies of the data; or more memory";
   gains_at_most(a, finding, "if no page had to be swapped in");
   return finding;
@@ -56,7 +56,7 @@ Finding reads_again(const Analysis& a, const Claims& claims) {
     finding.confidence = Confidence::kLow;
   }
   if (s.swapped_in) finding.told_apart_from = {"swapping: hardly a page was swapped in"};
-  finding.would_overturn = "read the same files a second time with more memory free: if it is as slow, it is storage";
+  finding.would_overturn = info(Cause::kPageCacheThrash).overturn;
   finding.advice = "take less memory beside the data: fewer loader workers or copies, a smaller format; or more memory";
   gains_at_most(a, finding, "if the data stayed in memory");
   return finding;

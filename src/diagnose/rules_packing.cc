@@ -72,9 +72,9 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
   }
   // One start per GPU remains.
   const Nanos left = a.ledger.budget() - std::max<Nanos>(0, cost - median * static_cast<Nanos>(a.devices.size()));
-  finding.gain = Gain{1.0, static_cast<double>(a.ledger.budget()) / static_cast<double>(std::max<Nanos>(1, left)),
-                      "if each GPU started once and the rest stays as it is"};
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  bound_by(Gain{1.0, static_cast<double>(a.ledger.budget()) / static_cast<double>(std::max<Nanos>(1, left)),
+                "if each GPU started once and the rest stays as it is"},
+           finding);
   return finding;
 }
 
@@ -89,12 +89,8 @@ struct Held {
   std::optional<std::int64_t> largest;       // memory of an attempt
   Nanos cpu = 0, cpu_length = 0;             // of attempts whose CPU time is known
 
-  [[nodiscard]] double kernel_share() const {
-    return static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, busy + idle));
-  }
-  [[nodiscard]] double concurrency() const {
-    return static_cast<double>(attempts) / static_cast<double>(std::max<Nanos>(1, busy + idle));
-  }
+  [[nodiscard]] double kernel_share() const { return as_share(busy, busy + idle); }
+  [[nodiscard]] double concurrency() const { return as_share(attempts, busy + idle); }
 };
 
 Held held_of(const Analysis& a) {
@@ -231,7 +227,7 @@ std::vector<Finding> under_packing(const Analysis& a) {
                                   beside_others < room.least() ? " and other programs take no cores" : "")};
   constexpr double kNothing = 1.01;  // the longest attempt takes as long however many are at once
   if (finding.gain->high < kNothing) return {};
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  finding.bound = bound_words(*finding.gain);
   return only(std::move(finding));
 }
 

@@ -11,6 +11,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "model/named_causes.h"
 
 namespace headroom::diagnose {
 
@@ -27,7 +28,7 @@ Finding waits(const Analysis& a, Claims claims) {
     finding.evidence.insert(finding.evidence.begin(), owner_sentence(s));
     finding.tiers |= "P";
   }
-  finding.would_overturn = "headroom stacks REC: if most of the idle seconds lie in other functions, this is wrong";
+  finding.would_overturn = kOtherFunctions;
   return finding;
 }
 
@@ -54,9 +55,7 @@ void say_if_chance(const Analysis& a, Finding& finding) {
 // that spins wants it all the while.
 bool waits_for_cores(const Analysis& a, const Claims& claims) {
   const HostSummary s = host_during(a.job, a.devices, claims);
-  const bool spins =
-      std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return a.devices[p.device].spins; });
-  return !spins && s.owner_threads < a.limits[Threshold::kOtherThreads] &&
+  return !spins(a, claims) && s.owner_threads < a.limits[Threshold::kOtherThreads] &&
          s.owner_delay > s.owner_cpu + s.owner_threads && s.owner_delay >= a.limits[Threshold::kHelpersStarved] &&
          s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims);
 }
@@ -149,9 +148,8 @@ std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
   finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};
   add_starved(a, finding);
   finding.title = "The GPU waits for copies to it";
-  Nanos by_readings = 0;  // no stack is in them, and which way they went is not known
-  for (const ClaimedPiece& piece : finding.claims)
-    if (piece.where < 0) by_readings += piece.end - piece.begin;
+  // No stack is in them, and which way they went is not known.
+  const Nanos by_readings = length_of(finding.claims, [](const ClaimedPiece& piece) { return piece.where < 0; });
   const bool read_only = 2 * by_readings > finding.cost();
   if (read_only) finding.title = "The GPU copies, and no kernel runs meanwhile";
   if (by_readings > 0)
@@ -160,7 +158,7 @@ std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
                     human_duration(by_readings)));
   finding.advice = "copy from pinned memory without waiting (pin_memory=True, non_blocking=True)";
   exclude_copies(a, finding);
-  if (read_only && std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kPageableCopies) == 0)
+  if (read_only && !may_be(finding, Cause::kPageableCopies))
     gives_memory_back(finding);
   else
     follow_the_link(a, finding);

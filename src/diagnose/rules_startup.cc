@@ -18,12 +18,6 @@ namespace headroom::diagnose {
 
 namespace {
 
-stacks::Family family_of(const Analysis& a, const ClaimedPiece& piece) {
-  if (piece.where < 0) return stacks::Family::kNone;
-  const auto known = a.code.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
-  return known == a.code.families.end() ? stacks::Family::kNone : known->second;
-}
-
 // What compiled: compilers that the job started ran, or its stacks were in one.
 struct Compiled {
   Claims claims;
@@ -39,9 +33,7 @@ Compiled compiled_in(const Analysis& a, const Claims& startup) {
 
 // Whether stacks name so much of it that what none of them was at is no large part.
 bool seen(const Analysis& a, const Claims& claims) {
-  Nanos named = 0;
-  for (const ClaimedPiece& piece : claims)
-    if (piece.where >= 0) named += piece.end - piece.begin;
+  const Nanos named = length_of(claims, [](const ClaimedPiece& piece) { return piece.where >= 0; });
   return static_cast<double>(named) >= a.limits[Threshold::kCovers] * static_cast<double>(length(claims));
 }
 
@@ -104,9 +96,8 @@ const std::string kKeepWarm = "in a sweep, keep the process warm between trials;
 
 // Where stacks tell of most of it that it was something else, imports are no matter.
 bool may_import_late(const Analysis& a, const Claims& claims) {
-  Nanos imports = 0;
-  for (const ClaimedPiece& piece : claims)
-    if (family_of(a, piece) == stacks::Family::kImport) imports += piece.end - piece.begin;
+  const Nanos imports =
+      length_of(claims, [&](const ClaimedPiece& piece) { return family_of(a, piece) == stacks::Family::kImport; });
   return !seen(a, claims) || a.material(imports);
 }
 
@@ -310,13 +301,12 @@ Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   }
   finding.candidates.clear();
   finding.cause = Cause::kStartupLoad;
-  Nanos told = 0;
-  for (const ClaimedPiece& piece : finding.claims)
-    if (const auto family = family_of(a, piece);
-        family == stacks::Family::kImport || family == stacks::Family::kDatasetIndex)
-      told += piece.end - piece.begin;
+  const Nanos told = length_of(finding.claims, [&](const ClaimedPiece& piece) {
+    const stacks::Family family = family_of(a, piece);
+    return family == stacks::Family::kImport || family == stacks::Family::kDatasetIndex;
+  });
   // No rule knows every compiler: of other code it is not sure.
-  const bool sure = static_cast<double>(told) >= a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
+  const bool sure = is_most(a, told, finding.cost());
   finding.confidence = sure ? Confidence::kHigh : Confidence::kMedium;
   finding.told_apart_from.push_back(
       compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")

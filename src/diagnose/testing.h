@@ -10,6 +10,7 @@
 
 #include "analyze/testing.h"
 #include "model/explanation.h"
+#include "model/named_causes.h"
 
 namespace headroom {
 
@@ -18,12 +19,6 @@ inline const Finding* find_single(const Explanation& e, Cause cause) {
   const auto found =
       std::find_if(e.findings.begin(), e.findings.end(), [&](const Finding& f) { return f.cause == cause; });
   return found == e.findings.end() ? nullptr : &*found;
-}
-
-// Alone or among others.
-inline bool names(const Finding& finding, Cause cause) {
-  return finding.cause == cause ||
-         std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
 }
 
 // The first finding that names this cause, alone or among others.

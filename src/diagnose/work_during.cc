@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
 
 namespace headroom::diagnose {
 
@@ -56,13 +57,8 @@ std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
 }
 
 bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& claims) {
-  Nanos told = 0;
-  for (const ClaimedPiece& piece : claims)
-    if (piece.where >= 0 && a.code.child_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
-      told += piece.end - piece.begin;
-  const double most = a.limits[Threshold::kMajority];
-  return static_cast<double>(told) >= most * static_cast<double>(length(claims)) ||
-         s.waiting_in({WaitChannel::kChild}) >= most;
+  return mostly_at(a, claims, a.code.child_waits) ||
+         s.waiting_in({WaitChannel::kChild}) >= a.limits[Threshold::kMajority];
 }
 
 // "At least": what a process used after the last look at it is nobody's.
@@ -86,8 +82,7 @@ void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
     finding.title = "The GPU waits while the training process waits for a process that it started";
     // Those that live for less than a reading are not looked at, but the kernel counts what they used.
     const bool at_work = s.helper_cpu + s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork];
-    if (pauses || !at_work)
-      for (const Cause cause : finding.candidates) add(theirs, {cause});
+    if (pauses || !at_work) add(theirs, finding.candidates);
     finding.candidates = std::move(theirs);
     finding.advice =
         "see what that process does or waits for; let it run beside the training instead of waiting for it";
@@ -102,7 +97,7 @@ void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
   finding.evidence.insert(finding.evidence.begin(), child_sentence(*child));
   finding.advice = fmt::format("let {} run beside the training, on what was saved for {}, instead of waiting for {}",
                                one ? "that process" : "these programs", one ? "it" : "them", one ? "it" : "them");
-  finding.would_overturn = "headroom stacks REC: if most of the idle seconds lie in other functions, this is wrong";
+  finding.would_overturn = kOtherFunctions;
 }
 
 std::string name_of(const Process& process) {

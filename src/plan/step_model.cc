@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/cores.h"
+#include "model/named_causes.h"
 #include "model/observations.h"
 
 namespace headroom::planning {
@@ -61,12 +62,9 @@ void sweep(std::vector<Walk> walks, Sums& sums) {
 
 // When the last GPU that was used fell quiet for good, by a finding about the end of a log; nothing where none says so.
 std::optional<Nanos> quiet_from(const Explanation& e, const Finding& finding) {
-  const auto about = [&](Cause cause) {
-    return finding.cause == cause ||
-           std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
-  };
   if (!is_imported(e.meta) || e.batch) return std::nullopt;
-  if (!about(Cause::kMonitoringMostlyElse) && !about(Cause::kUnreleasedAfterWork)) return std::nullopt;
+  if (!names(finding, Cause::kMonitoringMostlyElse) && !names(finding, Cause::kUnreleasedAfterWork))
+    return std::nullopt;
   constexpr Nanos kHardly = 100;  // of the time a hundredth
   Nanos from = 0;
   for (std::size_t device = 0; device < e.ledger.devices.size(); ++device) {

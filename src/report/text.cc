@@ -11,6 +11,7 @@
 #include "model/damage.h"
 #include "model/job_variables.h"
 #include "model/losses.h"
+#include "model/named_causes.h"
 #include "model/observations.h"
 #include "report/bars.h"
 #include "report/details.h"
@@ -234,15 +235,13 @@ std::string computing_words(const Explanation& e) {
   bool sure = true, for_another = true;
   Nanos waited = 0;  // with a kernel
   for (const Finding& finding : e.findings) {
-    const auto may_be = [&](Cause cause) {
-      return std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
-    };
-    const bool late = finding.cause == Cause::kStraggler || may_be(Cause::kStraggler);
+    const bool late = names(finding, Cause::kStraggler);
     for (const ClaimedPiece& piece : finding.claims) {
       if (!late || finding.part_of || !is_busy(piece.account)) continue;
       waited += piece.end - piece.begin;
       sure = sure && finding.confidence != Confidence::kLow;
-      for_another = for_another && !may_be(Cause::kExposedCommunication);  // on all GPUs at once: no GPU here tells
+      for_another =
+          for_another && !may_be(finding, Cause::kExposedCommunication);  // on all GPUs at once: no GPU here tells
     }
   }
   if (waited > 0 && !for_another)
