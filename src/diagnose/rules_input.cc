@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "diagnose/core_waits.h"
 #include "diagnose/host_memory.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/named_waits.h"
@@ -77,7 +78,7 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
     finding.evidence.push_back(fmt::format("processes that it started and that ended within a sample used {} cores",
                                            human_figure(s.unseen_cpu, 2)));
     finding.advice = "prepare the data once, or in worker processes that stay";
-    finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
+    finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
     return;
   }
   const double enough = a.limits[Threshold::kHelpersInDisk];
@@ -86,11 +87,10 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
                        s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo];
   if (!blocked && !code_in(a, finding.claims).empty()) {
     // The kernels between need nothing of its CPU time, unless it spins.
-    const bool spun = std::any_of(finding.claims.begin(), finding.claims.end(),
-                                  [&](const ClaimedPiece& piece) { return a.devices[piece.device].spins; });
     const bool slept = s.owner_looks.share({WaitChannel::kSocket, WaitChannel::kPipe, WaitChannel::kPoll,
                                             WaitChannel::kSleep}) >= enough;
-    const double covers = a.limits[Threshold::kCovers] * (spun || slept ? 1.0 : part_claimed(finding.claims));
+    const double covers =
+        a.limits[Threshold::kCovers] * (slept || spins(a, finding.claims) ? 1.0 : part_claimed(finding.claims));
     const bool ran = s.owner_cpu + (slept ? 0 : s.owner_delay) >= covers;
     if (ran)
       finding.cause = Cause::kInputInMainProcess;
@@ -104,7 +104,7 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
             ? "several loader workers (num_workers): while they wait as this process does, they need hardly a core"
             : fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones",
                           s.usable_cores);
-    finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
+    finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
     return;
   }
   wait_for_storage(finding);
@@ -234,7 +234,7 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
   const bool read_little = s.helper_read && *s.helper_read < a.limits[Threshold::kReading];
   finding.title = "The GPU waits for the data loader";
   finding.advice = workers_advice(a, s);
-  finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
+  finding.would_overturn = info(Cause::kInputTooFewWorkers).overturn;
   if (loader.asleep) {
     finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
     if (read_little) std::rotate(finding.candidates.begin(), finding.candidates.begin() + 1, finding.candidates.end());
@@ -276,6 +276,28 @@ void may_be_prepared_anew(const Analysis& a, Finding& finding) {
   finding.cause.reset();
 }
 
+// Its workers wanted a core, and had none.
+void wants_cores(const Analysis& a, const HostSummary& s, Finding& finding) {
+  const bool too_many = static_cast<double>(s.helpers) > s.usable_cores;
+  const bool one_thread = one_thread_each(a.meta);
+  finding.advice =
+      fmt::format("more cores ({:.3g} usable here), or other load elsewhere; {}", s.usable_cores,
+                  too_many ? (one_thread ? "fewer workers" : "fewer workers or threads")
+                           : (one_thread ? "not fewer workers" : "fewer threads in its workers, not fewer workers"));
+  if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
+    finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
+    finding.title = "The GPU waits for the data loader, whose workers wait for storage and for CPU cores";
+  } else if (s.cores_full(a.limits[Threshold::kCoresFull])) {
+    finding.cause = Cause::kCpuOversubscribed;
+    finding.title = "The data loader's workers wait for CPU cores";
+    finding.advice += "; more workers would share the same cores";
+  } else {
+    finding.candidates = {Cause::kCpuOversubscribed, Cause::kInputTooFewWorkers};
+    finding.title = "The GPU waits for the data loader, whose workers wait for CPU cores at times";
+  }
+  finding.would_overturn = info(Cause::kCpuOversubscribed).overturn;
+}
+
 }  // namespace
 
 std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
@@ -309,24 +331,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
     finding.told_apart_from = {"too few cores: the workers slept, they did not wait for one"};
     if (s.helper_delay + s.owner_delay >= a.limits[Threshold::kHelpersStarved] / 2) finding.told_apart_from.clear();
   } else if (loader.starved) {
-    finding.title = "The data loader's workers wait for CPU cores";
-    const bool too_many = static_cast<double>(s.helpers) > s.usable_cores;
-    const bool one_thread = one_thread_each(a.meta);
-    finding.advice =
-        fmt::format("more cores ({:.3g} usable here), or other load elsewhere; {}", s.usable_cores,
-                    too_many ? (one_thread ? "fewer workers" : "fewer workers or threads")
-                             : (one_thread ? "not fewer workers" : "fewer threads in its workers, not fewer workers"));
-    if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
-      finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
-      finding.title = "The GPU waits for the data loader, whose workers wait for storage and for CPU cores";
-    } else if (s.cores_full(a.limits[Threshold::kCoresFull])) {
-      finding.cause = Cause::kCpuOversubscribed;
-      finding.advice += "; more workers would share the same cores";
-    } else {
-      finding.candidates = {Cause::kCpuOversubscribed, Cause::kInputTooFewWorkers};
-      finding.title = "The GPU waits for the data loader, whose workers wait for CPU cores at times";
-    }
-    finding.would_overturn = "stop the other load on the machine: if the wait for a core stays, this is wrong";
+    wants_cores(a, s, finding);
   } else {
     needs_workers(a, s, loader, finding);
     may_be_restarts(a, parts, finding);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "analyze/analysis.h"
+#include "diagnose/claims.h"
+
+// Idle time in code of the process on a GPU: whether it ran then, and what its stacks make of that.
+namespace headroom::diagnose {
+
+// Whether in the claimed time hardly any of its threads ran, or wanted to ...
+[[nodiscard]] bool all_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
+// ... or its main one hardly did ...
+[[nodiscard]] bool main_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
+// ... or they slept for more of it than they can have run in.
+[[nodiscard]] bool mostly_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
+
+// Makes the finding one about the code that stacks have named.
+void follow_the_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
+
+}  // namespace headroom::diagnose
