@@ -23,6 +23,12 @@ struct Turns {
 [[nodiscard]] Claims between_jobs_of(const Analysis& a);
 // A log of which nothing is known but that a job started: memory grew to its end, and hardly a kernel ran.
 [[nodiscard]] bool only_starts(const Analysis& a);
+// Memory that grew in a log with hardly a kernel and is in use at its end: what a job does that starts.
+struct MemoryGrowth {
+  std::string words;    // "": none
+  bool lately = false;  // in the second half of the log: it is no start that stands still
+};
+[[nodiscard]] MemoryGrowth memory_growth(const Analysis& a, std::size_t device);
 // A log in which nearly all readings of all GPUs show no kernel: whatever ran, it is no job that could be faster.
 [[nodiscard]] bool hardly_used(const Analysis& a);
 // "23.8 GiB of 24.0 GiB at most"; "" where it is not known.

@@ -19,8 +19,11 @@ using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 
 // rules_readings.cc: of readings of GPUs alone
 [[nodiscard]] std::vector<Finding> idle_inseparable(const Analysis&);  // all causes look the same
-[[nodiscard]] std::vector<Finding> idle_phases(const Analysis&);       // idle time that recurs in phases
-[[nodiscard]] std::vector<Finding> late_gpus(const Analysis&);         // others' kernels only wait for it
+// rules_phases.cc
+[[nodiscard]] std::vector<Finding> idle_phases(const Analysis&);  // idle time that recurs in phases
+// rules_late_gpus.cc
+[[nodiscard]] std::vector<Finding> late_gpus(const Analysis&);  // others' kernels only wait for it
+// rules_log_ends.cc: of logs
 [[nodiscard]] std::vector<Finding> quiet_end(const Analysis&);
 [[nodiscard]] std::vector<Finding> between_jobs(const Analysis&);
 [[nodiscard]] std::vector<Finding> jobs_in_turn(const Analysis&);
@@ -77,9 +80,10 @@ void say_rounds(const Analysis&, Finding&);
 [[nodiscard]] std::vector<Finding> placement(
     const Analysis&);  // GPUs that did nothing, and what sent the work elsewhere
 [[nodiscard]] std::vector<Finding> foreign_tenant(const Analysis&);
+// rules_clocks.cc
+[[nodiscard]] std::vector<Finding> throttling(const Analysis&);
 // rules_device.cc
 [[nodiscard]] std::vector<Finding> sensor_outlier(const Analysis&);
-[[nodiscard]] std::vector<Finding> throttling(const Analysis&);
 [[nodiscard]] std::vector<Finding> busy_but_inefficient(const Analysis&);
 [[nodiscard]] std::vector<Finding> stalled(const Analysis&);
 // rules_recording.cc
@@ -122,7 +126,7 @@ struct PackedTasks {
 };
 [[nodiscard]] PackedTasks packed_tasks(const Analysis& a);
 // Whether the driver lowered a device's clocks lastingly; then by which share, which may be that of usual boost clocks
-// (rules_device.cc).
+// (rules_clocks.cc).
 [[nodiscard]] std::optional<double> clocks_limited(const Analysis& a, std::size_t device);
 // ... and by much.
 [[nodiscard]] std::optional<double> clocks_lost(const Analysis& a, std::size_t device);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for the parts of a log of readings in which no job works: before its first kernel, between two jobs, after the
 // last kernel.
-#include "diagnose/log_ends.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/human.h"
-#include "diagnose/idle_parts.h"
+#include "diagnose/log_ends.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/users.h"
@@ -19,31 +17,6 @@ namespace headroom::diagnose {
 
 namespace {
 
-bool in_a_gap(const Analysis& a, std::size_t device, const Slice& slice) {
-  return std::any_of(a.gpus[device].job_gaps.begin(), a.gpus[device].job_gaps.end(), [&](const JobGap& pause) {
-    return slice.begin >= pause.time.begin && slice.end <= pause.time.end;
-  });
-}
-
-// Memory that grew in a log with hardly a kernel and is in use at its end: what a job does that starts.
-struct Growth {
-  std::string words;    // "": none
-  bool lately = false;  // in the second half of the log: it is no start that stands still
-};
-
-Growth growth(const Analysis& a, std::size_t device) {
-  constexpr double kStill = 0.9;  // of the most that was in use
-  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-  const auto& end = a.gpus[device].memory_end;
-  if (!memory || memory->samples == 0 || !end || memory->max < kLeastContext || end->used < kStill * memory->max ||
-      end->used < 2 * memory->min)
-    return {};
-  const auto mebibytes = [](double bytes) { return static_cast<std::int64_t>(bytes) >> 20; };
-  return {fmt::format("{}: memory in use grew from {} MiB to {} MiB, as at the start of a job", a.device_name(device),
-                      mebibytes(memory->min), mebibytes(end->used)),
-          memory->p50 < kStill * end->used};
-}
-
 // The share of the time after its job that a device was busy.
 double busy_from(const Analysis& a, std::size_t device) {
   Nanos busy = 0, all = 0;
@@ -52,7 +25,7 @@ double busy_from(const Analysis& a, std::size_t device) {
       all += slice.end - slice.begin;
       if (is_busy(slice.account)) busy += slice.end - slice.begin;
     }
-  return static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, all));
+  return as_share(busy, all);
 }
 
 // The most memory that was in use on a device where no program can have had a context: what the driver takes itself.
@@ -62,170 +35,96 @@ std::optional<std::int64_t> mebibytes_of_nobody(const Analysis& a, std::size_t d
   return static_cast<std::int64_t>(memory->max) >> 20;
 }
 
-}  // namespace
+// The GPUs that fell quiet for good, from then on.
+struct AfterWork {
+  std::vector<std::string> evidence;
+  double busiest = 0;        // the largest share of the time with kernels ...
+  bool few_kernels = false;  // ... where some has any
+  bool freed = false;        // some gave their memory back
+  bool kept = false;         // some kept it ...
+  bool listed = false;       // ... or a process
+  bool gone = true;          // each had one listed, and has none at the end
+  bool nobody = true;        // with so little in use on any of them no program had a context of CUDA
 
-bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
-  return a.gpus[device].quiet_end && slice.begin >= a.gpus[device].quiet_end->from;
-}
+  [[nodiscard]] bool held() const { return kept || listed; }
+};
 
-namespace {
-
-// Whether this one, which worked before, was given back about when another one was taken.
-bool made_room(const Analysis& a, std::size_t device, Nanos taken) {
-  const auto& end = a.gpus[device].quiet_end;
-  const Nanos slack = std::max(a.limits.time(Threshold::kHeldLong), 3 * a.meta.interval);
-  return end && end->memory_after && *end->memory_after < kLeastContext && end->from > a.window.begin &&
-         end->from <= taken + slack;
-}
-
-bool had_to_wait(const Analysis& a, std::size_t device) {
-  const auto& until = a.gpus[device].free_until;
-  if (!until || a.ledger.busy(device) == 0) return false;
-  for (std::size_t other = 0; other < a.devices.size(); ++other)
-    if (other != device && made_room(a, other, *until)) return true;
-  return false;
-}
-
-}  // namespace
-
-Turns turns_of(const Analysis& a) {
-  Turns turns;
-  if (!readings_alone(a)) return turns;
-  std::optional<Nanos> last;  // of the later ones to be taken
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (!had_to_wait(a, device)) continue;
-    turns.later.push_back(device);
-    last = std::max(last.value_or(a.window.begin), *a.gpus[device].free_until);
-  }
-  for (std::size_t device = 0; last && device < a.devices.size(); ++device)
-    if (made_room(a, device, *last)) turns.first.push_back(device);
-  return turns;
-}
-
-bool before_its_turn(const Analysis& a, std::size_t device, const Slice& slice) {
-  const auto& until = a.gpus[device].free_until;
-  return until && slice.begin < *until && !is_busy(slice.account) && readings_alone(a) && had_to_wait(a, device);
-}
-
-bool during_work(const Analysis& a, std::size_t device, const Slice& slice) {
-  return !at_a_quiet_end(a, device, slice) && !in_a_gap(a, device, slice) && !before_its_turn(a, device, slice);
-}
-
-Claims between_jobs_of(const Analysis& a) {
-  return claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kUnexplained && in_a_gap(a, device, slice);
-  });
-}
-
-// A log of which nothing is known but that a job started: memory grew to its end, and hardly a kernel ran.
-bool only_starts(const Analysis& a) {
-  if (!readings_alone(a) || a.job.has_contexts ||
-      static_cast<double>(a.ledger.busy()) > a.limits[Threshold::kQuietUtil] * static_cast<double>(a.ledger.budget()))
-    return false;
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (growth(a, device).lately) return true;
-  return false;
-}
-
-bool hardly_used(const Analysis& a) {
-  const double quiet = a.limits[Threshold::kQuietUtil];
-  if (!readings_alone(a) || a.job.has_contexts || a.ledger.busy() == 0 ||
-      static_cast<double>(a.ledger.busy()) > quiet * static_cast<double>(a.ledger.budget()))
-    return false;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
-    if (!util || util->samples == 0 || util->p95 > quiet || a.gpus[device].quiet_end) return false;
-  }
-  return true;
-}
-
-std::string most_memory(const Analysis& a, std::size_t device) {
-  if (a.meta.origin == "run" && too_short_to_list(a)) return "";  // read before it began and after it ended
-  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-  const auto total = a.devices[device].device.memory_total_bytes;
-  if (!memory || memory->samples == 0 || !total) return "";
-  return fmt::format("{} of {} at most", human_bytes(static_cast<std::int64_t>(memory->max)), human_bytes(*total));
-}
-
-std::string memory_words(const Analysis& a, std::size_t device) {
-  const std::string most = most_memory(a, device);
-  return most.empty() ? "" : fmt::format("{}: {}", a.device_name(device), most);
-}
-
-// A log that ends without kernels: the job had ended, holds the GPU, or hangs.
-std::vector<Finding> quiet_end(const Analysis& a) {
-  if (!readings_alone(a)) return {};
-  Finding finding;
-  bool freed = false, held = false, gone = true, few = false, nobody = true;
-  bool of_memory = false;
-  double most_busy = 0;
+AfterWork after_work(const Analysis& a) {
+  AfterWork after;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto& end = a.gpus[device].quiet_end;
     if (!end) continue;
-    claim_on(
-        a, device,
-        [&](const Slice& slice) { return slice.account == Account::kUnexplained && at_a_quiet_end(a, device, slice); },
-        finding.claims);
-    few = few || end->few_kernels;
-    most_busy = std::max(most_busy, busy_from(a, device));
-    finding.evidence.push_back(fmt::format(
-        "{}: {} from {} on, for {} to the end", a.device_name(device),
-        end->few_kernels ? fmt::format("busy for {} of the time", human_percent(busy_from(a, device))) : "no kernel",
-        a.when(end->from), human_duration(a.window.end - end->from)));
-    nobody = nobody && end->memory_after && *end->memory_after < kLeastContext;
-    if (const LastListed last = last_listed(a, device); !last.still.empty()) {
-      held = true, gone = false;
-      finding.evidence.push_back(fmt::format("{}: {} is listed on it to the end", a.device_name(device), last.still));
-    } else if (last.gone.empty()) {
-      gone = false;
-    } else {
-      finding.evidence.push_back(fmt::format("{}: {}, and none after it", a.device_name(device), last.gone));
-    }
+    const double busy = busy_from(a, device);
+    after.busiest = std::max(after.busiest, busy);
+    after.few_kernels = after.few_kernels || end->few_kernels;
+    after.evidence.push_back(
+        fmt::format("{}: {} from {} on, for {} to the end", a.device_name(device),
+                    end->few_kernels ? fmt::format("busy for {} of the time", human_percent(busy)) : "no kernel",
+                    a.when(end->from), human_duration(a.window.end - end->from)));
+    after.nobody = after.nobody && end->memory_after && *end->memory_after < kLeastContext;
+    const LastListed last = last_listed(a, device);
+    after.listed = after.listed || !last.still.empty();
+    after.gone = after.gone && last.still.empty() && !last.gone.empty();
+    if (!last.still.empty())
+      after.evidence.push_back(fmt::format("{}: {} is listed on it to the end", a.device_name(device), last.still));
+    else if (!last.gone.empty())
+      after.evidence.push_back(fmt::format("{}: {}, and none after it", a.device_name(device), last.gone));
     if (!end->memory_before || !end->memory_after) continue;
     const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
-    (gave_back ? freed : held) = true;
-    of_memory = of_memory || !gave_back;
-    finding.evidence.push_back(fmt::format("{}: {} of its memory in use {}, {} at the end", a.device_name(device),
-                                           human_bytes(static_cast<std::int64_t>(*end->memory_before)),
-                                           end->few_kernels ? "before" : "at the last kernel",
-                                           human_bytes(static_cast<std::int64_t>(*end->memory_after))));
+    (gave_back ? after.freed : after.kept) = true;
+    after.evidence.push_back(fmt::format("{}: {} of its memory in use {}, {} at the end", a.device_name(device),
+                                         human_bytes(static_cast<std::int64_t>(*end->memory_before)),
+                                         end->few_kernels ? "before" : "at the last kernel",
+                                         human_bytes(static_cast<std::int64_t>(*end->memory_after))));
   }
+  return after;
+}
+
+// Whether the job had ended, or what is there still holds the GPU or hangs.
+void say_who_is_left(const AfterWork& after, Finding& finding) {
+  constexpr double kHardly = 0.05;  // of the time
+  const std::string none = !after.few_kernels         ? "No kernel was seen any more"
+                           : after.busiest <= kHardly ? "Hardly a kernel ran any more"
+                                                      : "Far fewer kernels ran";
+  const bool freed = after.freed && !after.held(), all_freed = freed && after.nobody;
+  const bool gone = after.gone && !after.held();
+  finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";
+  if (freed) finding.advice = "see who is left on the GPU (headroom devices); end the log of a job with the job";
+  if (all_freed || gone) finding.advice = "give the GPU to the next job; end the log of a job with the job";
+  if (gone || freed) {  // what hangs keeps its memory, and so does what holds the GPU
+    finding.cause = Cause::kMonitoringMostlyElse;
+    if (gone) finding.confidence = Confidence::kHigh;
+    finding.title = none + (all_freed ? ", and all memory was given back: the job on it had ended"
+                            : gone    ? ", and no process is listed on the GPU any more: the job on it had ended"
+                                      : ", and the memory was given back: the job had probably ended");
+    if (all_freed) finding.evidence.emplace_back("with so little in use no program had a context of CUDA at the end");
+  } else if (after.held() && !after.freed && !after.gone) {
+    finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
+    finding.title = none + (after.kept ? " while the memory stayed in use: the job hangs or holds the GPU"
+                                       : " while its process was still listed: the job hangs or holds the GPU");
+  } else {
+    finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
+    finding.title = none + ": the job had ended, holds the GPU, or hangs";
+  }
+}
+
+}  // namespace
+
+// A log that ends without kernels.
+std::vector<Finding> quiet_end(const Analysis& a) {
+  if (!readings_alone(a)) return {};
+  Finding finding;
+  finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kUnexplained && at_a_quiet_end(a, device, slice);
+  });
   if (!a.material(finding.cost())) return {};
+  const AfterWork after = after_work(a);
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
-  constexpr double kHardly = 0.05;  // of the time
-  const std::string none = !few                   ? "No kernel was seen any more"
-                           : most_busy <= kHardly ? "Hardly a kernel ran any more"
-                                                  : "Far fewer kernels ran";
-  finding.title = none + ": the job had ended, holds the GPU, or hangs";
-  finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
-  if (gone && !held) {
-    finding.title = none + ", and no process is listed on the GPU any more: the job on it had ended";
-    finding.candidates.clear();
-    finding.cause = Cause::kMonitoringMostlyElse;
-    finding.confidence = Confidence::kHigh;
-  } else if (held && !freed && !gone) {
-    finding.title = none + (of_memory ? " while the memory stayed in use: the job hangs or holds the GPU"
-                                      : " while its process was still listed: the job hangs or holds the GPU");
-    finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
-  } else if (freed && !held) {
-    finding.title = none + ", and the memory was given back: the job had probably ended";
-    finding.candidates.clear();  // what hangs keeps its memory, and so does what holds the GPU
-    finding.cause = Cause::kMonitoringMostlyElse;
-  }
+  finding.evidence = after.evidence;
   finding.would_overturn = "a longer log in which kernels come back";
-  finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";
-  const bool all_freed = freed && !held && nobody;
-  if (all_freed) {
-    finding.title = none + ", and all memory was given back: the job on it had ended";
-    finding.evidence.emplace_back("with so little in use no program had a context of CUDA at the end");
-  }
-  if (freed && !held)
-    finding.advice = "see who is left on the GPU (headroom devices); end the log of a job with the job";
-  if (all_freed || (gone && !held)) {
-    finding.advice = "give the GPU to the next job; end the log of a job with the job";
-  }
   finding.bound = "the time at the end comes back";
+  say_who_is_left(after, finding);
   return only(std::move(finding));
 }
 
@@ -256,9 +155,9 @@ std::vector<Finding> jobs_in_turn(const Analysis& a) {
                               gpu_names(a, turns.later), gpu_names(a, turns.first));
   finding.would_overturn = "a job that held both at once, or needed what the earlier one made";
   finding.advice = "start the later job beside the earlier one, on the GPUs that are free then (headroom batch does)";
-  finding.gain = Gain{1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(std::max<Nanos>(1, longest)),
-                      "if both had begun together and neither slows the other down"};
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  bound_by(Gain{1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(std::max<Nanos>(1, longest)),
+                "if both had begun together and neither slows the other down"},
+           finding);
   return only(std::move(finding));
 }
 
@@ -304,14 +203,50 @@ std::vector<Finding> between_jobs(const Analysis& a) {
   return only(std::move(finding));
 }
 
+namespace {
+
+// The memory of GPUs on which hardly a kernel ran.
+struct MemoryMeanwhile {
+  std::vector<std::string> evidence;
+  bool held = false;    // somebody has some, of at least one
+  bool starts = false;  // of some it grew to the end, as at the start of a job
+  bool stands = false;  // of some it is in use, and did not grow lately
+};
+
+MemoryMeanwhile memory_meanwhile(const Analysis& a) {
+  MemoryMeanwhile memory;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto free = mebibytes_of_nobody(a, device);
+    const MemoryGrowth grew = memory_growth(a, device);
+    memory.starts |= !grew.words.empty();
+    memory.stands |= !free && !grew.lately;
+    memory.held |= !free && grew.words.empty();
+    if (!grew.words.empty())
+      memory.evidence.push_back(grew.words);
+    else if (free)
+      memory.evidence.push_back(fmt::format("{}: {} MiB in use at most: no program had a context of CUDA there",
+                                            a.device_name(device), *free));
+    else if (const auto words = memory_words(a, device); !words.empty())
+      memory.evidence.push_back(words);
+  }
+  if (memory.held) memory.evidence.push_back("memory in use only says that somebody holds it");
+  return memory;
+}
+
+// The driver's lists were read all the while, and nobody was in them.
+bool nobody_was_listed(const Analysis& a) {
+  return a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
+         a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter) && !a.material(unseen_at_end(a));
+}
+
+}  // namespace
+
 // A log in which nothing ever ran says nothing about loaders and batches.
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
   const bool hardly = a.ledger.busy() > 0;  // a kernel or two
   const bool unused = hardly_used(a) && !only_starts(a);
   if (!readings_alone(a) || (hardly && !unused && !only_starts(a))) return {};
-  // The driver's lists were read all the while, and nobody was in them.
-  const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
-                          a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter) && !a.material(unseen_at_end(a));
+  const bool of_the_job = nobody_was_listed(a);  // all of this is the job's time, and nobody was ever on a GPU
   if (a.job.has_contexts && !of_the_job) return {};
   Finding finding;
   finding.claims = of_the_job ? claim_accounts(a, {Account::kUnexplained, Account::kNoTask, Account::kNotUsed})
@@ -323,7 +258,7 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
                                              : "No kernel was seen in the recorded time";
   finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork,
                         Cause::kHang};
-  if (of_the_job) {  // all of this is the job's time, and nobody was ever on a GPU
+  if (of_the_job) {
     finding.candidates.clear();
     finding.cause = Cause::kJobNeverUsesGpu;
     finding.evidence.push_back("the driver listed no compute process on any GPU while the job ran");
@@ -334,37 +269,21 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
     finding.evidence.push_back(
         fmt::format("a kernel was resident for {} of the time", human_percent(a.share(a.ledger.busy()))));
   }
-  bool held = false, starts = false, stands = false;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto free = mebibytes_of_nobody(a, device);
-    const Growth grew = growth(a, device);
-    starts |= !grew.words.empty();
-    stands |= !free && !grew.lately;
-    held |= !free && grew.words.empty();
-    if (!grew.words.empty())
-      finding.evidence.push_back(grew.words);
-    else if (free)
-      finding.evidence.push_back(fmt::format("{}: {} MiB in use at most: no program had a context of CUDA there",
-                                             a.device_name(device), *free));
-    else if (const auto words = memory_words(a, device); !words.empty())
-      finding.evidence.push_back(words);
-  }
-  if (held)
-    finding.evidence.push_back("memory in use only says that somebody holds it");
-  else
-    std::erase(finding.candidates, Cause::kUnreleasedAfterWork);
-  if (!stands) std::erase(finding.candidates, Cause::kHang);
+  const MemoryMeanwhile memory = memory_meanwhile(a);
+  append(finding.evidence, memory.evidence);
+  if (!memory.held) std::erase(finding.candidates, Cause::kUnreleasedAfterWork);
+  if (!memory.stands) std::erase(finding.candidates, Cause::kHang);
   finding.would_overturn = "kernels in a longer recording";
   finding.advice =
       "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "
       "itself: headroom run -- CMD";
-  if (held && !starts && !of_the_job && is_imported(a.meta)) {  // CUDA has a context there
+  if (memory.held && !memory.starts && !of_the_job && is_imported(a.meta)) {  // CUDA has a context there
     finding.candidates.insert(finding.candidates.begin() + 1, Cause::kInteractiveHoldingGpu);
     finding.advice =
         "if a server or a session holds the memory, let others share the GPU, or give it back; else record the job "
         "itself: headroom run -- CMD";
   }
-  if (starts && !of_the_job) {
+  if (memory.starts && !of_the_job) {
     finding.candidates.insert(finding.candidates.begin(), Cause::kStartupLoad);
     finding.advice = "log on until its kernels run, or record the job itself: headroom run -- CMD";
   }
