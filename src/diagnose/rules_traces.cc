@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/human.h"
 #include "base/median.h"
@@ -10,11 +11,39 @@
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
+#include "diagnose/trace_waits.h"
 #include "diagnose/words.h"
-#include "model/gpu_work.h"
 #include "stacks/families.h"
 
 namespace headroom::diagnose {
+
+bool may_be_no_python(const Analysis& a) { return a.meta.extra.contains("python"); }
+
+std::string fewer_launches(const Analysis& a) {
+  return may_be_no_python(a) ? "fewer and larger kernels: more work in each launch, fused kernels, CUDA graphs"
+                             : "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+}
+
+Nanos in_short_waits(const Claims& claims, Nanos longest) {
+  Nanos sum = 0, begin = 0;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const bool goes_on = i > 0 && claims[i - 1].device == claims[i].device && claims[i - 1].end >= claims[i].begin;
+    if (!goes_on) begin = claims[i].begin;
+    const bool ends =
+        i + 1 == claims.size() || claims[i + 1].device != claims[i].device || claims[i + 1].begin > claims[i].end;
+    if (ends && claims[i].end - begin <= longest) sum += claims[i].end - begin;
+  }
+  return sum;
+}
+
+Finding trace_finding(Claims claims) {
+  Finding finding;
+  finding.claims = std::move(claims);
+  finding.tiers = "C";
+  finding.confidence = Confidence::kHigh;
+  finding.would_overturn = kOtherSteps;
+  return finding;
+}
 
 namespace {
 
@@ -63,129 +92,6 @@ std::string kernels_sentence(const std::pair<std::int64_t, double>& kernels) {
                      human_duration(static_cast<Nanos>(kernels.second * 1e9)));
 }
 
-// Nothing in an export of Nsight Systems says that the program is one of Python, whose frameworks have such names.
-bool may_be_no_python(const Analysis& a) { return a.meta.extra.contains("python"); }
-
-std::string fewer_launches(const Analysis& a) {
-  return may_be_no_python(a) ? "fewer and larger kernels: more work in each launch, fused kernels, CUDA graphs"
-                             : "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
-}
-
-// "aten::contiguous"; "" where no operator is around most of these copies.
-std::string copied_by(const Analysis& a, std::initializer_list<GpuWork> kinds) {
-  for (const GpuAnalysis& gpu : a.gpus) {
-    if (!gpu.profile) continue;
-    for (const GpuWork kind : kinds)
-      if (const auto op = gpu.profile->copied_by.find(kind); op != gpu.profile->copied_by.end()) return op->second;
-  }
-  return "";
-}
-
-void name_copies_within(const Analysis& a, Finding& finding) {
-  const std::string by = copied_by(a, {GpuWork::kCopyOnDevice});
-  if (!by.empty()) finding.evidence.push_back(fmt::format("{} launches these copies", by));
-  if (a.gpus.size() > 1) {
-    finding.title = "The GPU copies to or from another one, or within its memory, and no kernel runs meanwhile";
-    finding.candidates = {Cause::kDeviceCopies, Cause::kExposedCommunication};
-    finding.advice =
-        "to another GPU: send it while kernels run (micro-batches), or keep on one GPU what exchanges the most; within "
-        "one: contiguous(), clone() and cat() once and not in each step";
-    return;
-  }
-  finding.title = "The GPU copies within its memory, and no kernel runs meanwhile";
-  finding.cause = Cause::kDeviceCopies;
-  finding.advice =
-      may_be_no_python(a)
-          ? "fewer copies: let kernels write where the next one reads (two buffers in turns), in the layout that it "
-            "needs"
-          : "fewer copies: contiguous(), clone() and cat() once and not in each step, one memory format, in place";
-}
-
-// By the trace the memory of the host is pinned in all of its copies.
-bool pinned_already(const Analysis& a) {
-  const auto known = a.meta.extra.find("host_copies");
-  return known != a.meta.extra.end() && known->second == "pinned";
-}
-
-void name_copies_to_host(const Analysis& a, double pageable, Finding& finding) {
-  const std::string by = copied_by(a, {GpuWork::kCopyToHost, GpuWork::kPageableToHost});
-  if (!by.empty()) finding.evidence.push_back(fmt::format("{} launches these copies", by));
-  finding.title = "The GPU copies to the host, and no kernel runs meanwhile";
-  finding.advice = may_be_no_python(a) ? "fetch results less often, or later: keep and add them up on the GPU; into "
-                                         "pinned memory, on a stream of its "
-                                         "own while kernels run"
-                                       : "fetch results less often, or later: keep and add them up on the GPU; into "
-                                         "pinned memory (non_blocking=True) "
-                                         "while kernels run";
-  if (pageable >= a.limits[Threshold::kMajority])
-    finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};
-  else
-    finding.cause = Cause::kSyncPoints;
-  if (pinned_already(a))
-    finding.advice =
-        "fetch results less often, or later: keep and add them up on the GPU; on a stream of its own while kernels run";
-}
-
-// Copies by where they go: within the device no memory of the host is in them.
-void name_copies(const Analysis& a, Finding& finding) {
-  double pageable = 0, within = 0, peers = 0, to_host = 0, from_host = 0;
-  for (const NamedCode& copy : code_in(a, finding.claims)) {
-    const auto is = [&](GpuWork work) { return copy.place == info(work).name; };
-    if (copy.place.starts_with("pageable")) pageable += copy.share;
-    if (is(GpuWork::kCopyOnDevice)) within += copy.share;
-    if (is(GpuWork::kCopyToPeer)) peers += copy.share;
-    if (is(GpuWork::kCopyToDevice) || is(GpuWork::kPageableToDevice)) from_host += copy.share;
-    if (is(GpuWork::kCopyToHost) || is(GpuWork::kPageableToHost)) to_host += copy.share;
-  }
-  const double majority = a.limits[Threshold::kMajority];
-  if (peers >= majority) {
-    finding.title = "The GPU copies to or from another GPU, and no kernel runs meanwhile";
-    finding.cause = Cause::kExposedCommunication;
-    finding.advice =
-        "send it while kernels run (a stream of its own, micro-batches), or keep on one GPU what exchanges the most";
-    finding.remedy = Remedy{.fix = "overlap_communication",  // by a trace: no gradients are exchanged
-                            .title = "Copy between GPUs while kernels run, or less",
-                            .why_safe = "what is sent later must not be overwritten before",
-                            .verify = "time per step; copies in a trace"};
-    return;
-  }
-  if (within >= majority) return name_copies_within(a, finding);
-  if (pinned_already(a))
-    finding.evidence.push_back("by the trace the memory of the host is pinned in all copies from and to it");
-  else if (pageable > 0 || to_host < majority)
-    finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
-  if (to_host >= majority) {
-    name_copies_to_host(a, pageable, finding);
-    if (from_host >= a.limits[Threshold::kMaterial])
-      finding.title = "The GPU copies to the host and from it, and no kernel runs meanwhile";
-    return;
-  }
-  if (pageable >= majority) {
-    finding.cause = Cause::kPageableCopies;
-    if (may_be_no_python(a)) finding.advice = "copy from pinned memory (cudaHostAlloc), on a stream of its own";
-    return;
-  }
-  finding.candidates = {Cause::kSyncPoints, Cause::kPcieOrNuma};
-  finding.advice =
-      may_be_no_python(a)
-          ? "copy what comes next while kernels run: from pinned memory, on a stream of its own; or copy less"
-          : "copy the next batch while kernels run: from pinned memory, on a stream of its own "
-            "(non_blocking=True); or copy less";
-  if (pinned_already(a))
-    finding.advice = "copy what comes next while kernels run, on a stream of its own; or copy less";
-}
-
-// Copies overlap with kernels; those within the GPU are better left out.
-void gains_of_copies(const Analysis& a, Finding& finding) {
-  hides_behind_kernels(a, finding, "if there were none");
-  if (finding.cause != Cause::kDeviceCopies || !finding.gain) return;
-  const std::string overlapped = human_factor(finding.gain->high);
-  const bool differs = !finding.gain->more.empty();
-  gains_by_removal(a, finding.claims, finding,
-                   Gain{.condition = "if there were no such copies",
-                        .more = differs ? fmt::format("; {} if they overlapped with the kernels", overlapped) : ""});
-}
-
 // Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and
 // Python functions.
 void name_loader(const Analysis& a, Finding& finding) {
@@ -203,7 +109,7 @@ void name_loader(const Analysis& a, Finding& finding) {
       itself += code.share;
   }
   for (const auto& [name, ns] : by_named_phase(a, finding.claims)) {  // PyTorch's name is an annotation, too
-    const double share = static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, finding.cost()));
+    const double share = as_share(ns, finding.cost());
     if (name.find("enumerate(DataLoader)#_MultiProcessing") != std::string::npos) workers = std::max(workers, share);
     if (name.find("enumerate(DataLoader)#_SingleProcess") != std::string::npos) itself = std::max(itself, share);
   }
@@ -265,19 +171,6 @@ bool name_one_long_call(const Analysis& a, Finding& finding) {
   return true;
 }
 
-// How much of the time lies in waits of at most `longest`; what follows on the same device is one wait.
-Nanos in_short_waits(const Claims& claims, Nanos longest) {
-  Nanos sum = 0, begin = 0;
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    const bool goes_on = i > 0 && claims[i - 1].device == claims[i].device && claims[i - 1].end >= claims[i].begin;
-    if (!goes_on) begin = claims[i].begin;
-    const bool ends =
-        i + 1 == claims.size() || claims[i + 1].device != claims[i].device || claims[i + 1].begin > claims[i].end;
-    if (ends && claims[i].end - begin <= longest) sum += claims[i].end - begin;
-  }
-  return sum;
-}
-
 // Operators that take longer on the CPU than their kernels on the GPU, again and again, and no longer than the way of a
 // launch through an eager framework takes. A few long waits are none of that, however many kernels share them.
 bool launches_slowly(const Analysis& a, const Finding& finding, const std::pair<std::int64_t, double>& kernels) {
@@ -285,8 +178,7 @@ bool launches_slowly(const Analysis& a, const Finding& finding, const std::pair<
   constexpr std::int64_t kEnough = 10;
   const double each = seconds(finding.cost()) / static_cast<double>(kernels.first);
   return kernels.first >= kEnough && each > kernels.second && each < seconds(kLongestWay) &&
-         static_cast<double>(in_short_waits(finding.claims, 2 * kLongestWay)) >=
-             a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
+         is_most(a, in_short_waits(finding.claims, 2 * kLongestWay), finding.cost());
 }
 
 // Most of the time is short waits in the calls themselves that launch: each takes longer than what it launches.
@@ -366,18 +258,6 @@ void say_rounds(const Analysis& a, Finding& finding) {
 
 namespace {
 
-constexpr const char* kOtherSteps =
-    "a trace of other steps in which it does not recur: profilers also slow the host down";
-
-Finding waits(Claims claims) {
-  Finding finding;
-  finding.claims = std::move(claims);
-  finding.tiers = "C";
-  finding.confidence = Confidence::kHigh;
-  finding.would_overturn = kOtherSteps;
-  return finding;
-}
-
 // Idle time in calls that take device memory from the driver or give it back, of an allocator that does so all the
 // while: at the start each does, and the second half of the trace has to be as bad on its own. Else nothing.
 Claims allocating(const Analysis& a, const Claims& claims) {
@@ -392,7 +272,7 @@ Claims allocating(const Analysis& a, const Claims& claims) {
 }
 
 Finding allocator(const Analysis& a, Claims claims) {
-  Finding finding = waits(std::move(claims));
+  Finding finding = trace_finding(std::move(claims));
   finding.cause = Cause::kAllocatorChurn;
   finding.confidence = Confidence::kMedium;
   finding.title = "The GPU waits while device memory is allocated and freed";
@@ -425,7 +305,7 @@ bool measures(const Analysis& a, const Finding& finding) {
 }
 
 Finding python_code(const Analysis& a, Claims claims) {
-  Finding finding = waits(std::move(claims));
+  Finding finding = trace_finding(std::move(claims));
   finding.confidence = Confidence::kMedium;
   finding.title = "The GPU waits for Python code that runs no operator and no CUDA call";
   finding.evidence = {"tracing each call of a function slows Python: without that it takes less"};
@@ -450,113 +330,11 @@ Finding python_code(const Analysis& a, Claims claims) {
   return finding;
 }
 
-// From a launch to the kernel's beginning on a GPU that is idle: 4 to 10 us, and twice that under a profiler.
-constexpr Nanos kLongestLatency = 20 * kMicrosecond;
-
-Nanos median_length(const Claims& claims) {
-  std::vector<Nanos> lengths;
-  for (const ClaimedPiece& piece : claims) lengths.push_back(piece.end - piece.begin);
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  return lengths.empty() ? 0 : *middle;
-}
-
-// Between one operator or call and the next: what reads or writes a file, or waits for another process, takes longer.
-constexpr Nanos kShortPause = 50 * kMicrosecond;
-
-constexpr std::string_view kGpuWaits = "The GPU waits";
-
-// The thread that launches next is in no operator and no call, or what was launched has not begun.
-std::vector<Finding> unexplained(const Analysis& a) {
-  std::vector<Finding> findings;
-  const Claims all = claim(a, [](std::size_t, const Slice& slice) {
-    return slice.tiers.has("C") && slice.account == Account::kUnexplained;
-  });
-  Claims between = all, begun = all;
-  std::erase_if(between, [](const ClaimedPiece& piece) { return piece.where >= 0; });
-  std::erase_if(begun, [](const ClaimedPiece& piece) { return piece.where < 0; });
-  const auto told = [&](const char* what) { return a.meta.extra.find(what) == a.meta.extra.end(); };
-  const bool operators = told("operators"), calls = told("calls");
-  const bool unread = !calls && a.meta.extra.at("calls") == "not read";
-  if (Claims lead = before_first_range(a, between); a.material(length(lead))) {
-    between = without(between, lead);
-    Finding first = waits(std::move(lead));
-    first.confidence = Confidence::kMedium;
-    first.title = "Before the first marked range of the trace the GPU waits for the host";
-    first.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kHostGraphBuilding};
-    first.advice = "where it is set-up, it passes once: see in the marked ranges how the job goes on";
-    gains_once(a, first);
-    findings.push_back(std::move(first));
-  }
-  if (a.material(length(between))) {
-    Finding finding = waits(std::move(between));
-    finding.confidence = Confidence::kLow;
-    finding.title = operators && calls
-                        ? "The GPU waits while the thread that launches runs no operator and no CUDA call"
-                    : calls     ? "The GPU waits while the thread that launches makes no CUDA call"
-                    : operators ? "The GPU waits while no operator runs"
-                    : unread    ? "The GPU waits, and what the host did meanwhile is not read from this trace"
-                                : "The GPU waits, and what the host did meanwhile is not told by this trace";
-    if (const std::string phase = phase_of_most(a, finding.claims); !phase.empty())
-      finding.title = unread ? fmt::format("The GPU waits while the host is in {}", phase)
-                             : finding.title.replace(0, kGpuWaits.size(), fmt::format("The GPU waits in {}", phase));
-    if (!operators && calls) finding.evidence = {"the trace has no operators: whether one ran is not known"};
-    if (operators && !calls) finding.evidence = {"the trace has no CUDA calls: whether one ran is not known"};
-    finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,
-                          Cause::kLoggingUpload, Cause::kGilContention};
-    finding.advice = "see what Python does there: headroom run -- CMD reads its stacks";
-    if (!operators && !unread && a.meta.origin == "import:kineto")
-      finding.advice =
-          "profile the CPU, too: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; or headroom run -- CMD, "
-          "which reads the stacks of Python";
-    if (may_be_no_python(a)) {
-      finding.candidates = {Cause::kHostGraphBuilding, Cause::kSlowStorage, Cause::kLoggingUpload};
-      finding.advice =
-          "see what the CPU does there: NVTX ranges around the parts of the program, or its samples (nsys profile "
-          "--sample=process-tree --cpuctxsw=process-tree)";
-    }
-    if (const Nanos usual = median_length(finding.claims);
-        calls && in_short_waits(finding.claims, kShortPause) >= finding.cost() / 2) {
-      finding.candidates = {Cause::kHostGraphBuilding, Cause::kLaunchBound};
-      finding.evidence.push_back(
-          fmt::format("as a rule {} at a time, from one call to the next: nothing is loaded or "
-                      "written that quickly",
-                      human_duration(usual)));
-      finding.advice = may_be_no_python(a)
-                           ? "less on the CPU between the kernels: CUDA graphs, fewer and larger kernels"
-                           : "less Python between the kernels: torch.compile, CUDA graphs, a larger batch";
-    }
-    gains_by_removal(a, finding, "if that overlapped with the kernels");
-    hides_behind_kernels(a, finding, "if it took no time");
-    findings.push_back(std::move(finding));
-  }
-  if (a.material(length(begun))) {
-    Finding finding = waits(std::move(begun));
-    finding.confidence = Confidence::kLow;
-    if (const Nanos usual = median_length(finding.claims); usual <= kLongestLatency) {
-      finding.title = "Kernels begin a little after their launches, each of them";
-      finding.candidates = {Cause::kLaunchBound};
-      finding.evidence = {fmt::format(
-          "as a rule {} from a launch to its kernel: an idle GPU takes that long to begin one", human_duration(usual))};
-      finding.advice = fewer_launches(a);
-    } else {
-      finding.title = "Work was launched, and the GPU had not begun it";
-      finding.candidates = {Cause::kSyncPoints, Cause::kExposedCommunication};
-      finding.evidence = {
-          "it waited for an event, another stream or another GPU, or what it waited for is not in the trace"};
-      finding.advice = "see in the trace which events its streams wait for";
-    }
-    gains_by_removal(a, finding, "if launched work began at once");
-    findings.push_back(std::move(finding));
-  }
-  return findings;
-}
-
 }  // namespace
 
 std::vector<Finding> profiled_waits(const Analysis& a) {
   if (!is_profiled(a)) return {};
-  std::vector<Finding> findings = unexplained(a);
+  std::vector<Finding> findings = unexplained_waits(a);
   const UnevenTime uneven = uneven_time(a);  // GPUs that take turns have a finding of their own
   if (Claims python = claim(a, [](std::size_t, const Slice& s) { return s.tiers.has("C") && in_python(s); });
       a.material(length(python)))
@@ -569,7 +347,7 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
     Claims lead = wait.account == Account::kHostCode ? before_first_kernel(a, claims) : Claims{};
     if (a.material(length(lead))) {
       claims = without(claims, lead);
-      Finding first = waits(std::move(lead));
+      Finding first = trace_finding(std::move(lead));
       first.title = "Before the first kernel of the trace the GPU waits for the host";
       first.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kHostGraphBuilding};
       first.advice = "profile later steps to see how the job goes on (torch.profiler.schedule)";
@@ -581,7 +359,7 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
       findings.push_back(allocator(a, std::move(calls)));
     }
     if (!a.material(length(claims))) continue;
-    Finding finding = waits(std::move(claims));
+    Finding finding = trace_finding(std::move(claims));
     finding.title = wait.title;
     finding.advice = wait.advice;
     const bool once = name_causes(a, wait, finding);
