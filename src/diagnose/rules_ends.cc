@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <optional>
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
@@ -112,14 +112,13 @@ bool others_compute_on(const Analysis& a, const std::vector<ClaimedPiece>& tails
     beside += std::clamp<Nanos>(last - tail.begin, 0, tail.end - tail.begin);
     all += tail.end - tail.begin;
   }
-  return has_ranks(a) && static_cast<double>(beside) >= a.limits[Threshold::kMajority] * static_cast<double>(all);
+  return has_ranks(a) && is_most(a, beside, all);
 }
 
 void say_who_went_on(const Analysis& a, Nanos last, Finding& finding) {
-  std::set<std::size_t> done;
-  for (const ClaimedPiece& piece : finding.claims) done.insert(piece.device);
-  finding.title = fmt::format("{} had {} last kernel while others of the job went on to compute",
-                              gpu_names(a, {done.begin(), done.end()}), done.size() == 1 ? "its" : "their");
+  const std::vector<std::size_t> done = devices_of(finding.claims);
+  finding.title = fmt::format("{} had {} last kernel while others of the job went on to compute", gpu_names(a, done),
+                              done.size() == 1 ? "its" : "their");
   finding.cause.reset();
   finding.candidates = {Cause::kStraggler, Cause::kUnreleasedAfterWork};
   finding.evidence.push_back(fmt::format("the job's last kernel ended at {}", a.when(last)));
@@ -130,113 +129,145 @@ void say_who_went_on(const Analysis& a, Nanos last, Finding& finding) {
   gains_by_spreading(a, devices_of_ranks(a), finding);
 }
 
-}  // namespace
-
-std::vector<Finding> unreleased(const Analysis& a) {
+// From how long on a device without kernels is kept, and not only let go of.
+Nanos least_held(const Analysis& a) {
   // Of a recording that is too short for a hang to be told, most of it is long.
   Nanos lasting = a.limits.time(Threshold::kHeldLong);
   if (a.window.length() < a.limits.time(Threshold::kHangShortest)) lasting = std::min(lasting, a.window.length() / 2);
-  Finding finding;
   // Many short ones are the ends of processes, not a device kept.
   // Code of the job that stacks name is no end of a process.
   if (!code_in(a, claim_accounts(a, {Account::kTeardown})).empty()) lasting = std::min(lasting, kSecond);
   // Without readings of its processes nothing but its length tells such an end from a usual one.
   constexpr Nanos kMuch = 5;  // a fifth of the time
   if (!a.job.has_host) lasting = std::min(lasting, std::max(kSecond, a.window.length() / kMuch));
-  const std::vector<ClaimedPiece> tails = tails_of(a, lasting);
-  finding.claims = common(claim_accounts(a, {Account::kTeardown, Account::kHung}), tails);
-  if (!a.material(finding.cost())) return {};
+  return lasting;
+}
+
+// What is known of the process that held a GPU after its last kernel.
+struct Holding {
+  HostSummary then;
+  std::optional<Work> child;  // what it had started was at work
+  bool hung = false;          // nothing of the job moved
+  bool waits = false;         // as far as is known it only waits
+  bool over = false;          // the job has ended ...
+  bool no_memory = false;     // ... for want of memory
+  bool by_itself = false;     // ... and nobody else ended it: what hangs does not end by itself, and well
+
+  [[nodiscard]] bool may_hang() const { return hung || (waits && !child && !by_itself); }
+  [[nodiscard]] bool asleep(const Analysis& a) const {
+    return hung || (!child && then.owners > 0 &&
+                    then.owner_cpu + then.owner_delay + then.owner_threads < a.limits[Threshold::kHelpersAtWork]);
+  }
+};
+
+Holding holding(const Analysis& a, const Claims& claims) {
   const HostSummary& s = a.host;
-  finding.tiers = a.job.has_host ? "NP" : "N";
-  finding.title = "The GPU was held after its last kernel";
-  if (a.goes_on && !tails.empty()) {
-    const auto length = [](const ClaimedPiece& piece) { return piece.end - piece.begin; };
-    const auto longest = std::max_element(tails.begin(), tails.end(),
-                                          [&](const auto& x, const auto& y) { return length(x) < length(y); });
-    finding.title =
-        fmt::format("The GPU is held, and no kernel has run for {} so far", human_duration(length(*longest)));
-  }
-  const bool hung = std::any_of(finding.claims.begin(), finding.claims.end(),
-                                [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
-  const auto child = hung ? std::nullopt : children_at_work(a, finding.claims);
-  const HostSummary then = host_during(a.job, a.devices, finding.claims);
-  finding.asleep =
-      hung || (!child && then.owners > 0 &&
-               then.owner_cpu + then.owner_delay + then.owner_threads < a.limits[Threshold::kHelpersAtWork]);
-  const bool waits =
+  Holding held;
+  held.then = host_during(a.job, a.devices, claims);
+  held.hung = std::any_of(claims.begin(), claims.end(),
+                          [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
+  if (!held.hung) held.child = children_at_work(a, claims);
+  held.waits =
       s.owners == 0 || s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet];
-  // What hangs does not end by itself, and well; what ran out of memory was ended by that.
-  const bool over = !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code.has_value();
-  const bool no_memory = last_words_of_memory(a) && !ended_by_others(a);
-  const bool ended = over && (a.meta.exit_code == 0 || no_memory);
-  const bool quiet = hung || (waits && !child && !ended);
-  if (quiet)
+  held.over = !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code.has_value();
+  held.no_memory = last_words_of_memory(a) && !ended_by_others(a);
+  held.by_itself = held.over && (a.meta.exit_code == 0 || held.no_memory);
+  return held;
+}
+
+void say_whether_it_may_hang(const Holding& held, Finding& finding) {
+  finding.cause = Cause::kUnreleasedAfterWork;
+  if (held.may_hang()) {
+    finding.cause.reset();
     finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
+  } else if (held.waits && !held.child) {
+    finding.told_apart_from.push_back(held.no_memory ? "a hang: the job had run out of memory"
+                                                     : "a hang: the job then ended by itself, with exit code 0");
+  }
+  if (!held.hung) return;
+  std::reverse(finding.candidates.begin(), finding.candidates.end());
+  finding.title = "Nothing of the job moved after its last kernel";
+}
+
+void say_what_it_had_started(const Analysis& a, const Work& child, const HostSummary& then, Finding& finding) {
+  const bool waited = waits_for_child(a, then, finding.claims);
+  const char* const its = waited ? "its process waited for " : "";
+  if (child.workers < 2)
+    finding.title = fmt::format("The GPU was held after its last kernel, while {}process {}{}", its, child.busiest.pid,
+                                waited ? "" : ", a child of its process, worked");
   else
-    finding.cause = Cause::kUnreleasedAfterWork;
-  if (waits && !child && !quiet)
-    finding.told_apart_from.push_back(no_memory ? "a hang: the job had run out of memory"
-                                                : "a hang: the job then ended by itself, with exit code 0");
-  if (hung) {
-    std::reverse(finding.candidates.begin(), finding.candidates.end());
-    finding.title = "Nothing of the job moved after its last kernel";
-  }
-  if (child) {
-    const bool waited = waits_for_child(a, then, finding.claims);
-    if (child->workers < 2)
-      finding.title = fmt::format("The GPU was held after its last kernel, while {}process {}{}",
-                                  waited ? "its process waited for " : "", child->busiest.pid,
-                                  waited ? "" : ", a child of its process, worked");
-    else
-      finding.title = fmt::format("The GPU was held after its last kernel, while {}programs that it {}",
-                                  waited ? "its process waited for " : "", waited ? "started" : "had started worked");
-    finding.evidence.push_back(child_sentence(*child));
-    finding.told_apart_from.push_back("a hang: what it had started was at work");
-  }
-  for (const ClaimedPiece& piece : tails)
-    finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {}, while process {} held its context",
-                                           a.device_name(piece.device), a.when(piece.begin),
-                                           human_duration(piece.end - piece.begin), holder(a, piece)));
-  append(finding.evidence, starved_sentence(a, then));
-  if (const Nanos last = last_kernel(a); !hung && !child && others_compute_on(a, tails, last)) {
-    finding.told_apart_from.clear();
-    finding.confidence = Confidence::kMedium;
-    say_who_went_on(a, last, finding);
-    return only(std::move(finding));
-  }
-  const bool sure = std::any_of(tails.begin(), tails.end(), [&](const ClaimedPiece& piece) {
-    return piece.end - piece.begin >= a.limits.time(Threshold::kHeldLong);
-  });
-  if (!sure) finding.confidence = Confidence::kLow;
-  const bool hangs = quiet && !hung && ended_by_others(a) && locked(a, finding.claims) && alone(a, finding.claims);
-  if (hangs) say_that_it_hung(finding);
-  // A process that works may well validate what it trained.
-  if (quiet) finding.told_apart_from.push_back("validation or a pause: no kernel came afterwards");
-  finding.would_overturn = over || job_is_over(a.meta)
-                               ? "what the job prints then: if it was still at its work, this is wrong"
-                               : "record for longer: if kernels come back, it was a pause";
+    finding.title = fmt::format("The GPU was held after its last kernel, while {}programs that it {}", its,
+                                waited ? "started" : "had started worked");
+  finding.evidence.push_back(child_sentence(child));
+  finding.told_apart_from.push_back("a hang: what it had started was at work");
+}
+
+void advise(const Analysis& a, const Holding& held, bool hangs, Finding& finding) {
+  const HostSummary& then = held.then;
   finding.advice = "end the process, or free the device, before uploads and post-processing";
   if (!finding.asleep && own_code(a, finding.claims) >= a.limits[Threshold::kMajority])
     finding.advice =
         "let what runs after the last kernel go without the GPU: free the device before it, or give it to another "
         "process";
-  if (then.owners > 0 && then.owner_delay >= a.limits[Threshold::kMajority] && !child && !hung && !hangs) {
+  if (then.owners > 0 && then.owner_delay >= a.limits[Threshold::kMajority] && !held.child && !held.hung && !hangs) {
     finding.advice = "on cores that nothing else uses it ends sooner; or free the device before the process ends";
     finding.remedy = Remedy{.fix = "end_after_work"};  // it is no upload
   }
-  if (child) finding.advice = "free the device before that process starts, or start it while the GPU still computes";
-  if (hung || hangs)
+  if (held.child)
+    finding.advice = "free the device before that process starts, or start it while the GPU still computes";
+  if (held.hung || hangs)
     finding.advice =
-        over ? fmt::format("in the next run, {} before it is ended: it names what each thread waits for", stack_dump(a))
-             : fmt::format("{} first: it names what each thread waits for; then end the process",
-                           stack_dump(a, fmt::format("{}", holder(a, finding.claims.front()))));
-  if (hangs) finding.would_overturn = "what wakes such jobs: if it is a signal, it was meant to wait";
-  if (quiet && !hangs && mostly_at(a, finding.claims, a.code.thread_waits)) {
+        held.over
+            ? fmt::format("in the next run, {} before it is ended: it names what each thread waits for", stack_dump(a))
+            : fmt::format("{} first: it names what each thread waits for; then end the process",
+                          stack_dump(a, fmt::format("{}", holder(a, finding.claims.front()))));
+  if (held.may_hang() && !hangs && mostly_at(a, finding.claims, a.code.thread_waits)) {
     finding.evidence.push_back("the main thread waited for another thread of its process, and none was seen at work");
     finding.advice =
         "see in its output whether an exception had ended the thread that the main one waits for, and let it end the "
         "job";
   }
+}
+
+}  // namespace
+
+std::vector<Finding> unreleased(const Analysis& a) {
+  const std::vector<ClaimedPiece> tails = tails_of(a, least_held(a));
+  Finding finding;
+  finding.claims = common(claim_accounts(a, {Account::kTeardown, Account::kHung}), tails);
+  if (!a.material(finding.cost())) return {};
+  Nanos longest = 0;
+  for (const ClaimedPiece& tail : tails) longest = std::max(longest, tail.end - tail.begin);
+  finding.tiers = a.job.has_host ? "NP" : "N";
+  finding.title = a.goes_on && !tails.empty()
+                      ? fmt::format("The GPU is held, and no kernel has run for {} so far", human_duration(longest))
+                      : "The GPU was held after its last kernel";
+  const Holding held = holding(a, finding.claims);
+  finding.asleep = held.asleep(a);
+  say_whether_it_may_hang(held, finding);
+  if (held.child) say_what_it_had_started(a, *held.child, held.then, finding);
+  for (const ClaimedPiece& tail : tails)
+    finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {}, while process {} held its context",
+                                           a.device_name(tail.device), a.when(tail.begin),
+                                           human_duration(tail.end - tail.begin), holder(a, tail)));
+  append(finding.evidence, starved_sentence(a, held.then));
+  if (const Nanos last = last_kernel(a); !held.hung && !held.child && others_compute_on(a, tails, last)) {
+    finding.told_apart_from.clear();
+    finding.confidence = Confidence::kMedium;
+    say_who_went_on(a, last, finding);
+    return only(std::move(finding));
+  }
+  if (longest < a.limits.time(Threshold::kHeldLong)) finding.confidence = Confidence::kLow;
+  const bool hangs =
+      held.may_hang() && !held.hung && ended_by_others(a) && locked(a, finding.claims) && alone(a, finding.claims);
+  if (hangs) say_that_it_hung(finding);
+  // A process that works may well validate what it trained.
+  if (held.may_hang()) finding.told_apart_from.push_back("validation or a pause: no kernel came afterwards");
+  finding.would_overturn = hangs ? "what wakes such jobs: if it is a signal, it was meant to wait"
+                           : held.over || job_is_over(a.meta)
+                               ? "what the job prints then: if it was still at its work, this is wrong"
+                               : "record for longer: if kernels come back, it was a pause";
+  advise(a, held, hangs, finding);
   finding.bound = "the time in which it was held comes back";
   return only(std::move(finding));
 }

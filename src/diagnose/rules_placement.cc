@@ -216,16 +216,52 @@ std::vector<std::string> held_memory(const Analysis& a, const std::vector<std::s
                       human_bytes(static_cast<std::int64_t>(least)), held.size() > 1 ? " and more each" : "")};
 }
 
+// Kernels of the job on a device.
+Nanos own_kernels(const Analysis& a, std::size_t device) {
+  return a.ledger.busy(device) - a.ledger.total(Account::kForeign, device);
+}
+
 // How many of them worked about as much as the one that did most: one that hardly works is in use no more than one that
 // does not.
 std::size_t as_busy_as_most(const Analysis& a, const std::vector<std::size_t>& working) {
   Nanos most = 0;
-  const auto own = [&](std::size_t device) {
-    return a.ledger.busy(device) - a.ledger.total(Account::kForeign, device);
-  };
-  for (const std::size_t device : working) most = std::max(most, own(device));
-  return static_cast<std::size_t>(
-      std::count_if(working.begin(), working.end(), [&](std::size_t device) { return 2 * own(device) >= most; }));
+  for (const std::size_t device : working) most = std::max(most, own_kernels(a, device));
+  return static_cast<std::size_t>(std::count_if(
+      working.begin(), working.end(), [&](std::size_t device) { return 2 * own_kernels(a, device) >= most; }));
+}
+
+// What is known of who was on the GPUs: how busy these were, and how many processes the driver listed at once.
+std::vector<std::string> who_was_there(const Analysis& a, const std::vector<std::size_t>& idle,
+                                       const std::vector<std::size_t>& working, std::size_t most) {
+  std::vector<std::string> evidence;
+  for (const std::size_t device : working)
+    evidence.push_back(
+        fmt::format("{} was busy for {}", a.device_name(device), human_duration(own_kernels(a, device))));
+  if (readings_alone(a)) append(evidence, held_memory(a, idle));
+  if (!a.job.has_contexts) return evidence;
+  evidence.push_back(fmt::format("the driver listed at most {} process{}{} at once on a GPU, none on {}", most,
+                                 most == 1 ? "" : "es", a.job.has_job ? " of the job" : "", gpu_names(a, idle)));
+  if (!a.job.has_job) return evidence;
+  evidence.push_back(mask_sentence(a));
+  if (most > 1)
+    evidence.push_back(fmt::format(
+        "a worker that ended within {} may not have been seen: whether some were started for {} and failed at once, "
+        "their output tells",
+        human_duration(a.meta.interval), gpu_names(a, idle)));
+  return evidence;
+}
+
+// Jobs of several users: it is free for another one, or somebody's who does not use it.
+void say_whose_they_are(const Analysis& a, const std::vector<std::size_t>& idle, Finding& finding) {
+  finding.bound = "none for the jobs on the others";
+  if (std::any_of(idle.begin(), idle.end(), [&](std::size_t device) { return has_users(a, device); })) {
+    finding.advice = "see what the process there is for: it is on the GPU, and ran no kernel";
+    return;
+  }
+  finding.candidates.clear();
+  finding.cause = Cause::kMoreGpusThanUseful;
+  finding.evidence.push_back("the log names no process on " + gpu_names(a, idle));
+  finding.advice = "run something else there";
 }
 
 Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
@@ -238,33 +274,26 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
   finding.title = fmt::format("{} did nothing while {} worked", gpu_names(a, idle), gpu_names(a, working));
   finding.confidence = Confidence::kHigh;
   finding.tiers = a.job.has_host ? "NP" : "N";
-  for (const std::size_t device : working)
-    finding.evidence.push_back(
-        fmt::format("{} was busy for {}", a.device_name(device),
-                    human_duration(a.ledger.busy(device) - a.ledger.total(Account::kForeign, device))));
-  if (readings_alone(a)) append(finding.evidence, held_memory(a, idle));
   const std::size_t most = most_at_once(a);
   // Who shares its GPU with others while one stands free is on the wrong one.
   const bool others_there = a.job.has_job && a.material(a.ledger.total(Account::kForeign));
-  if (a.job.has_contexts)
-    finding.evidence.push_back(fmt::format("the driver listed at most {} process{}{} at once on a GPU, none on {}",
-                                           most, most == 1 ? "" : "es", a.job.has_job ? " of the job" : "",
-                                           gpu_names(a, idle)));
-  if (a.job.has_contexts && a.job.has_job) finding.evidence.push_back(mask_sentence(a));
-  if (a.job.has_contexts && a.job.has_job && most > 1)
-    finding.evidence.push_back(fmt::format(
-        "a worker that ended within {} may not have been seen: whether some were started for {} and failed at once, "
-        "their output tells",
-        human_duration(a.meta.interval), gpu_names(a, idle)));
   const auto gone = gone_workers_of(a, idle);
-  finding.evidence.insert(finding.evidence.end(), gone.begin(), gone.end());
+  finding.evidence = who_was_there(a, idle, working, most);
+  append(finding.evidence, gone);
+  finding.advice = "ask for fewer GPUs, run something else there, or let the job use all of them (one process each)";
+  if (others_there)
+    finding.advice =
+        fmt::format("run the job there, where nobody computed, and not beside others: CUDA_VISIBLE_DEVICES={}",
+                    a.devices[idle.front()].device.uuid);
   if (!gone.empty()) {
     finding.cause = Cause::kWrongGpuAssignment;
     finding.confidence = Confidence::kLow;
     finding.told_apart_from = {"a job that was given one GPU only: some of its workers were meant for this one"};
+    finding.advice = "look at what those workers printed as they ended, or start one of them alone with that mask";
   } else if (most > 1) {
     finding.cause = Cause::kWrongGpuAssignment;
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};
+    finding.advice = "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)";
   } else if (one_process_alone(a) && !others_there) {
     finding.cause = Cause::kMoreGpusThanUseful;
     finding.told_apart_from = {"a wrong assignment: no other process of the job was on a GPU"};
@@ -276,30 +305,13 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
       std::none_of(idle.begin(), idle.end(), [&](std::size_t device) { return may_be_lost(a, device); }))
     finding.told_apart_from.push_back("a fault of the GPU: it answered every query");
   finding.would_overturn = "nvidia-smi while it runs: if a process of the job is on the idle GPU, this is wrong";
-  finding.advice =
-      !gone.empty() ? "look at what those workers printed as they ended, or start one of them alone with that mask"
-      : most > 1    ? "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)"
-      : others_there
-          ? fmt::format("run the job there, where nobody computed, and not beside others: CUDA_VISIBLE_DEVICES={}",
-                        a.devices[idle.front()].device.uuid)
-          : "ask for fewer GPUs, run something else there, or let the job use all of them (one process each)";
   finding.bound = fmt::format(
       "{}{} the work per second at most, if it can be split evenly over all {}, and nothing for a "
       "single task that uses one GPU",
       most > 1 ? "" : "with fewer GPUs the job takes as long, and the others come back; with all of them in use ",
       human_factor(static_cast<double>(a.devices.size()) / static_cast<double>(as_busy_as_most(a, working))),
       a.devices.size());
-  if (jobs_by_users(a).empty()) return finding;
-  // Jobs of several users: it is free for another one, or somebody's who does not use it.
-  if (std::any_of(idle.begin(), idle.end(), [&](std::size_t device) { return has_users(a, device); })) {
-    finding.advice = "see what the process there is for: it is on the GPU, and ran no kernel";
-  } else {
-    finding.candidates.clear();
-    finding.cause = Cause::kMoreGpusThanUseful;
-    finding.evidence.push_back("the log names no process on " + gpu_names(a, idle));
-    finding.advice = "run something else there";
-  }
-  finding.bound = "none for the jobs on the others";
+  if (!jobs_by_users(a).empty()) say_whose_they_are(a, idle, finding);
   return finding;
 }
 
@@ -311,8 +323,7 @@ std::vector<Finding> placement(const Analysis& a) {
   const double works = a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     if (a.gpus[device].idle_peer && !a.gpus[device].of_others) idle.push_back(device);
-    const Nanos own = a.ledger.busy(device) - a.ledger.total(Account::kForeign, device);
-    if (static_cast<double>(own) > works) working.push_back(device);
+    if (static_cast<double>(own_kernels(a, device)) > works) working.push_back(device);
   }
   const bool explained =
       std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.cost() > 0; });

@@ -38,8 +38,7 @@ std::optional<Extremes> extremes_of(const Analysis& a, const Claims& waits) {
 // Who comes last to an exchange waits there the least, and what the exchange itself takes all of them wait: where one
 // waits for less than half as long as another, most of that wait is for the one.
 bool one_comes_last(const Analysis& a, const std::optional<Extremes>& extremes) {
-  return extremes && static_cast<double>(extremes->least_wait) <
-                         a.limits[Threshold::kMajority] * static_cast<double>(extremes->most_wait);
+  return extremes && !is_most(a, extremes->least_wait, extremes->most_wait);
 }
 
 }  // namespace
@@ -101,6 +100,34 @@ void add_its_own_half(const Analysis& a, const LateRank& late, Finding& finding)
                                          human_percent(s.owner_delay), human_percent(s.owner_cpu)));
 }
 
+// Whether the other one is seen at its work for most of the wait.
+bool is_at_work(const Analysis& a, const std::optional<PeerWait>& wait) {
+  return wait && wait->at_work >= a.limits[Threshold::kMajority];
+}
+
+// Whom the others wait for, where one is at work meanwhile, or waits the least; else nothing.
+void say_who_comes_last(const Analysis& a, const std::optional<PeerWait>& wait, bool uneven,
+                        const std::optional<Extremes>& extremes, Finding& finding) {
+  const bool at_work = is_at_work(a, wait);
+  if (!at_work && !uneven) return;
+  if (at_work && extremes && !uneven) {
+    finding.advice =
+        "they wait for one another about as long: let their work overlap (micro-batches of a pipeline), or exchange "
+        "less often";
+    return;
+  }
+  finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+  if (!at_work)
+    finding.advice =
+        fmt::format("see why the process on {}, which waits the least, comes last: its share of the data, its kernels",
+                    a.device_name(extremes->least));
+  else
+    finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
+                                 wait->peer_waits_for_kernels ? "its kernels"
+                                 : wait->peer_at.empty()      ? "what its code does before its kernels"
+                                                              : "what it does in " + wait->peer_at);
+}
+
 }  // namespace
 
 // What its stacks or its marks say: an exchange between processes, in which each waits for the others.
@@ -120,7 +147,7 @@ std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts
   finding.advice = "see which process comes last to this exchange, and why; exchange less often, or beside the kernels";
   auto wait = peer_in(a, waits, true);
   if (wait && wait->peer_waits_for_kernels && holds(a, wait->peer, late.device) &&
-      static_cast<double>(length(late.claims)) >= a.limits[Threshold::kMajority] * static_cast<double>(length(waits)))
+      is_most(a, length(late.claims), length(waits)))
     wait->peer_waits_for_kernels = false,
     wait->peer_at.clear();  // its GPU had none: looks lie further apart than steps
   if (wait) finding.evidence.push_back(peer_sentence(a, *wait));
@@ -129,30 +156,14 @@ std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts
   const bool uneven = one_comes_last(a, extremes);
   // The exchange itself takes all of them as long as the one that waits the least, at most.
   constexpr Nanos kFew = 4;
-  const bool hardly_exchanges = uneven && kFew * extremes->least_wait <= extremes->most_wait && wait &&
-                                wait->at_work >= a.limits[Threshold::kMajority];
+  const bool hardly_exchanges = uneven && kFew * extremes->least_wait <= extremes->most_wait && is_at_work(a, wait);
   if (extremes)
     finding.evidence.push_back(fmt::format("{} waited for others {}, {} {}", a.device_name(extremes->least),
                                            human_duration(extremes->least_wait), a.device_name(extremes->most),
                                            human_duration(extremes->most_wait)));
   if (hardly_exchanges)
     finding.evidence.push_back("the exchange itself takes each of them no longer than the shorter of these waits");
-  if (wait && wait->at_work >= a.limits[Threshold::kMajority] && extremes && !uneven) {
-    finding.advice =
-        "they wait for one another about as long: let their work overlap (micro-batches of a pipeline), or exchange "
-        "less often";
-  } else if (uneven && !(wait && wait->at_work >= a.limits[Threshold::kMajority])) {
-    finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
-    finding.advice =
-        fmt::format("see why the process on {}, which waits the least, comes last: its share of the data, its kernels",
-                    a.device_name(extremes->least));
-  } else if (wait && wait->at_work >= a.limits[Threshold::kMajority]) {
-    finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
-    finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
-                                 wait->peer_waits_for_kernels ? "its kernels"
-                                 : wait->peer_at.empty()      ? "what its code does before its kernels"
-                                                              : "what it does in " + wait->peer_at);
-  }
+  say_who_comes_last(a, wait, uneven, extremes, finding);
   const bool both = !late.claims.empty();
   if (both) add_its_own_half(a, late, finding);
   if ((both && uneven) || hardly_exchanges) {
@@ -174,18 +185,13 @@ namespace {
 // kernels and its other time remain.
 void keeps_its_work(const Analysis& a, Finding& finding) {
   Nanos least = a.ledger.span();
-  for (const std::size_t device : devices_of_one_process(a)) {
-    Nanos waits = 0;
-    for (const ClaimedPiece& piece : finding.claims)
-      if (piece.device == device) waits += piece.end - piece.begin;
-    least = std::min(least, waits);
-  }
+  for (const std::size_t device : devices_of_one_process(a)) least = std::min(least, length_on(device, finding.claims));
   const Nanos left = a.ledger.span() - least;
   if (!finding.gain || left <= 0) return;
   const double factor = static_cast<double>(a.ledger.span()) / static_cast<double>(left);
   if (factor >= finding.gain->high) return;
   finding.gain->high = factor;
-  finding.bound = fmt::format("{} at most, {}", human_factor(factor), finding.gain->words());
+  finding.bound = bound_words(*finding.gain);
 }
 
 }  // namespace
@@ -236,11 +242,10 @@ std::vector<Finding> free_beside_others(const Analysis& a) {
   Finding finding;
   finding.claims = without(free_while_others_work(a), before_the_first(a));
   if (!a.material(finding.cost())) return {};
-  std::set<std::size_t> free, used;
+  std::set<std::size_t> used;
   Nanos longest = 0;  // that a process of the job was on one of them
-  for (const ClaimedPiece& piece : finding.claims) free.insert(piece.device);
   finding.title =
-      fmt::format("{} stood free while another GPU of the job was in use", gpu_names(a, {free.begin(), free.end()}));
+      fmt::format("{} stood free while another GPU of the job was in use", gpu_names(a, devices_of(finding.claims)));
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     if (!a.devices[device].used) continue;
     used.insert(device);
@@ -266,11 +271,10 @@ std::vector<Finding> free_beside_others(const Analysis& a) {
   for (const Window& time : times_of(held)) any += time.length();
   const Nanos left = a.ledger.span() - std::max<Nanos>(0, any - longest);
   if (left > 0)
-    finding.gain = Gain{1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(left),
-                        "if what they do one after the other ran at the same time"};
+    bound_by(Gain{1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(left),
+                  "if what they do one after the other ran at the same time"},
+             finding);
   gains_by_spreading(a, used, finding);
-  if (finding.gain)
-    finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
   return only(std::move(finding));
 }
 
@@ -295,9 +299,9 @@ std::vector<Finding> slow_rank(const Analysis& a) {
   finding.would_overturn = "its share of the data, or of the work: if it has more of it, it is not slow";
   finding.advice =
       fmt::format("see what {} shares its machine and GPU with in these steps, and what data it has", slow.name);
-  finding.gain = Gain{1.0, std::max(1.0, slow.bound),
-                      fmt::format("if every step waits for its slowest rank, and {} were as its peers", slow.name)};
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  bound_by(Gain{1.0, std::max(1.0, slow.bound),
+                fmt::format("if every step waits for its slowest rank, and {} were as its peers", slow.name)},
+           finding);
   constexpr double kWorthAChange = 1.01;  // as in a plan
   if (finding.gain->high < kWorthAChange) {
     finding.bound = fmt::format("not worth a change: {}", finding.bound);

@@ -60,8 +60,7 @@ Steps steps_in(const Analysis& a, const Claims& claims) {
     Step step{{process.facts.start, process.facts.end.value_or(a.window.end)}};
     if (!process.facts.in_job || around.contains(process.source) || step.life.length() <= 0) continue;
     for (const Window& time : times) step.inside += overlap(time, step.life);
-    if (static_cast<double>(step.inside) >= a.limits[Threshold::kMajority] * static_cast<double>(step.life.length()))
-      steps.emplace(process.source, step);
+    if (is_most(a, step.inside, step.life.length())) steps.emplace(process.source, step);
   }
   for (std::size_t parent = 0; parent < a.job.children.size(); ++parent)
     if (steps.contains(static_cast<SourceId>(parent)))
@@ -114,9 +113,21 @@ Claims before_the_first(const Analysis& a) {
   return common(free, start);
 }
 
+namespace {
+
+// GPUs that the job uses, while none of its processes is on them.
+Claims left_free(const Analysis& a) {
+  const Window life = job_lifetime(a);
+  return claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
+           slice.begin < life.end;
+  });
+}
+
+}  // namespace
+
 Claims free_while_others_work(const Analysis& a) {
   if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
-  const Window life = job_lifetime(a);
   Claims elsewhere;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Claims there;
@@ -130,38 +141,22 @@ Claims free_while_others_work(const Analysis& a) {
       else
         elsewhere.push_back(piece);
   }
-  const Claims free = claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
-           slice.begin < life.end;
-  });
-  return common(free, elsewhere);
+  return common(left_free(a), elsewhere);
 }
 
-// Between the steps of a script: the job goes on, and none of its processes is on the GPU.
-std::vector<Finding> no_process_there(const Analysis& a) {
-  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
-  const Window life = job_lifetime(a);
-  Finding finding;
-  std::set<std::pair<std::size_t, Nanos>> begins;
-  finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
-           slice.begin < life.end;
-  });
-  finding.claims = without(without(finding.claims, before_the_first(a)), free_while_others_work(a));
-  if (const Claims installed = common(finding.claims, installing(a)); a.material(length(installed)))
-    finding.claims = without(finding.claims, installed);
-  for (const ClaimedPiece& piece : finding.claims) begins.insert({piece.device, piece.begin});
-  if (!a.material(finding.cost())) return {};
+namespace {
+
+constexpr const char* kSeeTheScript =
+    "see in the script what comes between the steps that use the GPU, then overlap it with them";
+
+// What the job did meanwhile, and what that may be.
+void say_what_it_did(const Analysis& a, Finding& finding) {
   const Work work = work_during(a, finding.claims, [](const RecordedProcess& process) { return process.facts.in_job; });
-  finding.confidence = Confidence::kMedium;
-  finding.tiers = "NP";
-  finding.title = "The job went on while none of its processes was on the GPU";
+  finding.advice = kSeeTheScript;
   if (!a.job.has_host) {
-    finding.tiers = "N";
     finding.candidates = {Cause::kStepsWithoutGpu, Cause::kEnvironmentInstall, Cause::kEpochEndHostWork,
                           Cause::kValidation,      Cause::kSlowStorage,        Cause::kLoggingUpload};
     finding.evidence = {"what it did meanwhile was not recorded"};
-    finding.advice = "see in the script what comes between the steps that use the GPU, then overlap it with them";
   } else if (work.cores >= a.limits[Threshold::kHelpersAtWork]) {
     finding.candidates = {Cause::kStepsWithoutGpu, Cause::kEpochEndHostWork, Cause::kValidation};
     finding.evidence = {fmt::format("meanwhile it used {} cores, {} of them process {} ({})",
@@ -175,25 +170,47 @@ std::vector<Finding> no_process_there(const Analysis& a) {
                           Cause::kEpochEndHostWork};
     finding.evidence = {
         "meanwhile it hardly used the CPU: it slept, or waited for a copy, a download or somebody else"};
-    finding.advice = "see in the script what comes between the steps that use the GPU, then overlap it with them";
   }
-  const Steps steps = a.job.has_host ? steps_in(a, finding.claims) : Steps{};
-  if (steps.covered >= a.limits[Threshold::kMajority]) {
-    finding.cause = Cause::kStepsWithoutGpu;
-    finding.candidates.clear();
-    const std::string one = fmt::format("process {} ({})", steps.longest_one.pid, name_of(steps.longest_one));
-    finding.evidence.insert(
-        finding.evidence.begin(),
-        steps.count == 1
-            ? fmt::format("for {} of it a program of the job ran that was not seen on a GPU: {}",
-                          human_percent(steps.covered), one)
-            : fmt::format("for {} of it {} programs of the job ran that were not seen on a GPU, the longest for {}: {}",
-                          human_percent(steps.covered), steps.count, human_duration(steps.longest), one));
-  }
+}
+
+// Where programs that were not seen on a GPU ran for most of it, it is their time.
+void name_the_programs(const Analysis& a, Finding& finding) {
+  if (!a.job.has_host) return;
+  const Steps steps = steps_in(a, finding.claims);
+  if (steps.covered < a.limits[Threshold::kMajority]) return;
+  finding.cause = Cause::kStepsWithoutGpu;
+  finding.candidates.clear();
+  const std::string one = fmt::format("process {} ({})", steps.longest_one.pid, name_of(steps.longest_one));
+  finding.evidence.insert(
+      finding.evidence.begin(),
+      steps.count == 1
+          ? fmt::format("for {} of it a program of the job ran that was not seen on a GPU: {}",
+                        human_percent(steps.covered), one)
+          : fmt::format("for {} of it {} programs of the job ran that were not seen on a GPU, the longest for {}: {}",
+                        human_percent(steps.covered), steps.count, human_duration(steps.longest), one));
+}
+
+}  // namespace
+
+// Between the steps of a script: the job goes on, and none of its processes is on the GPU.
+std::vector<Finding> no_process_there(const Analysis& a) {
+  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
+  Finding finding;
+  finding.claims = without(without(left_free(a), before_the_first(a)), free_while_others_work(a));
+  if (const Claims installed = common(finding.claims, installing(a)); a.material(length(installed)))
+    finding.claims = without(finding.claims, installed);
+  if (!a.material(finding.cost())) return {};
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = a.job.has_host ? "NP" : "N";
+  finding.title = "The job went on while none of its processes was on the GPU";
+  say_what_it_did(a, finding);
+  name_the_programs(a, finding);
   finding.evidence.push_back("the end of a process is known to a sample only");
   finding.told_apart_from = {"an idle GPU of a running step: the driver listed no process of the job there"};
   finding.would_overturn = "nvidia-smi in that time: if it lists a process of the job, this is wrong";
   // Of the time in which a process ended, any part may be time without one.
+  std::set<std::pair<std::size_t, Nanos>> begins;
+  for (const ClaimedPiece& piece : finding.claims) begins.insert({piece.device, piece.begin});
   const Claims ends = claim(a, [&](std::size_t device, const Slice& slice) {
     return an_end_lies_in(slice) && begins.contains({device, slice.end});
   });
