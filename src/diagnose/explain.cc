@@ -37,44 +37,43 @@ namespace diagnose {
 namespace {
 
 // Their order only breaks ties.
-constexpr std::array<Rule, 33> kRules{never_uses_gpu,
-                                      placement,
-                                      owners_unknown,
-                                      utilisation_not_reported,
-                                      device_lost,
-                                      idle_inseparable,
-                                      idle_phases,
-                                      late_gpus,
-                                      quiet_end,
-                                      between_jobs,
-                                      jobs_in_turn,
-                                      no_kernel_seen,
-                                      installed_first,
-                                      startup,
-                                      stopped,
-                                      out_of_memory,
-                                      unreleased,
-                                      foreign_tenant,
-                                      throttling,
-                                      sensor_outlier,
-                                      stalled,
-                                      busy_but_inefficient,
-                                      mostly_something_else,
-                                      no_process_there,
-                                      free_beside_others,
-                                      losses,
-                                      tail_imbalance,
-                                      tasks_waited,
-                                      discarded_work,
-                                      under_packing,
-                                      profiled_waits,
-                                      exposed_communication,
-                                      slow_rank};
+constexpr std::array kRules{never_uses_gpu,
+                            placement,
+                            owners_unknown,
+                            utilisation_not_reported,
+                            device_lost,
+                            idle_inseparable,
+                            idle_phases,
+                            late_gpus,
+                            quiet_end,
+                            between_jobs,
+                            jobs_in_turn,
+                            no_kernel_seen,
+                            installed_first,
+                            startup,
+                            stopped,
+                            out_of_memory,
+                            unreleased,
+                            foreign_tenant,
+                            throttling,
+                            sensor_outlier,
+                            stalled,
+                            busy_but_inefficient,
+                            mostly_something_else,
+                            no_process_there,
+                            free_beside_others,
+                            losses,
+                            tail_imbalance,
+                            tasks_waited,
+                            discarded_work,
+                            under_packing,
+                            profiled_waits,
+                            exposed_communication,
+                            slow_rank};
 
-constexpr std::array<IdleRule, 14> kIdleRules{idle_checkpoint, idle_input,        idle_host_code, idle_unknown,
-                                              idle_validation, idle_copies,       idle_sync,      restarted_workers,
-                                              waiting_ranks,   waiting_for_peers, uneven_gpus,    wanting_cores,
-                                              wanting_memory,  slow_first_steps};
+constexpr std::array kIdleRules{idle_checkpoint, idle_input,    idle_host_code,    idle_unknown,    idle_validation,
+                                idle_copies,     idle_sync,     restarted_workers, waiting_ranks,   waiting_for_peers,
+                                uneven_gpus,     wanting_cores, wanting_memory,    slow_first_steps};
 
 // What may be of starts: idle time before the first kernel, and start-up; where several processes had a device, the
 // other idle time there, too, as readings do not tell when each one's first kernel began.
@@ -147,7 +146,7 @@ void less_sure(Finding& finding, std::string why) {
 // where nobody knows which time that was.
 void doubt(const Analysis& a, Finding& finding) {
   const Nanos lost = length(common(finding.claims, a.doubtful));
-  const double share = static_cast<double>(lost) / static_cast<double>(std::max<Nanos>(1, finding.cost()));
+  const double share = as_share(lost, finding.cost());
   const bool anywhere = std::any_of(a.losses.begin(), a.losses.end(), [](const Loss& loss) {
     return loss.count > 0 && loss.places.empty() && loss.severity >= Severity::kDataLoss && touches_slices(loss);
   });
@@ -228,10 +227,6 @@ void choose_phases(Analysis& a) {
   a.ledger.entries = std::move(summed.entries);
 }
 
-}  // namespace
-
-namespace {
-
 // What the driver or the recording itself said, however little was read.
 bool is_plain_fact(const Finding& finding) {
   return finding.cause == Cause::kDeviceLost || finding.cause == Cause::kUtilisationNotReported ||
@@ -258,31 +253,30 @@ void keep_what_a_moment_tells(const Analysis& a, std::vector<Finding>& findings)
   }
 }
 
-}  // namespace
-
-Explanation explain(const Recording& recording, const ExplainOptions& options,
-                    const std::function<void(const Analysis&)>& look) {
-  if (has_parts(recording)) return explain_parts(recording, options);
+Window window_of(const Recording& recording, const ExplainOptions& options) {
   Window window{recording.meta.start, recording.meta.end};
-  if (options.window) {
-    window.end = std::min(window.end, window.begin + options.window->second);
-    window.begin = std::min(window.end, window.begin + options.window->first);
-  }
-  Analysis a =
-      analyze(recording, window, options.limits, {options.job_duration, options.families, options.source_text});
-  if (look) look(a);
+  if (!options.window) return window;
+  window.end = std::min(window.end, window.begin + options.window->second);
+  window.begin = std::min(window.end, window.begin + options.window->first);
+  return window;
+}
+
+// What the rules find, held to the law.
+std::vector<Finding> found_by_rules(const Analysis& a, const diagnose::IdleParts& parts) {
   std::vector<Finding> findings;
   const auto take = [&](std::vector<Finding> found) {
     for (Finding& finding : diagnose::join_alike(a, std::move(found))) findings.push_back(std::move(finding));
   };
   for (const diagnose::Rule rule : diagnose::kRules) take(rule(a));
-  const diagnose::IdleParts parts = diagnose::idle_parts(a);
   for (const diagnose::IdleRule rule : diagnose::kIdleRules) take(rule(a, parts));
-  Explanation e;
   for (Finding& finding : findings) diagnose::shorten(finding.evidence);
-  e.findings = diagnose::keep_the_law(a, std::move(findings));
+  return diagnose::keep_the_law(a, std::move(findings));
+}
+
+// The same findings with what is said of each alike, whichever rule made it.
+std::vector<Finding> told_in_full(const Analysis& a, const diagnose::IdleParts& parts, std::vector<Finding> findings) {
   std::set<std::string> callers_told;
-  for (Finding& finding : e.findings) {
+  for (Finding& finding : findings) {
     diagnose::name_the_trace(a, finding);
     diagnose::name_the_device(a, finding);
     diagnose::name_the_code(a, parts, callers_told, finding);
@@ -291,45 +285,78 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     diagnose::weigh(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
-  diagnose::count_once(a, e.findings);
-  for (Finding& finding : e.findings) diagnose::limit_candidates(a, finding);
+  diagnose::count_once(a, findings);
+  for (Finding& finding : findings) diagnose::limit_candidates(a, finding);
+  return findings;
+}
+
+// How far the job is by the `end` of what was asked for; nothing of a batch, of which each task is somewhere else.
+std::optional<Progress> progress_by(const Recording& recording, const Analysis& a, Nanos end) {
+  if (a.job.batch.present) return std::nullopt;
+  const bool ended = std::any_of(recording.events.begin(), recording.events.end(),
+                                 [](const Event& event) { return is<events::JobEnd>(event); });
+  const bool whole = end >= recording.meta.end;
+  const bool runs = a.goes_on && !ended && whole;
+  const bool to_the_end = !runs && whole;  // a job's last words are read when it has ended
+  return progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : end,
+                     runs                                          ? Ends::kRuns
+                     : to_the_end && recording.meta.exit_code == 0 ? Ends::kEndedWell
+                                                                   : Ends::kEnded);
+}
+
+// With what it leaves out: time that passes once in a trace.
+std::optional<Bound> bound_beside(const Analysis& a, const std::vector<Finding>& findings) {
+  std::optional<Bound> bound = diagnose::bound_of(a);
+  if (!bound) return bound;
+  for (const Finding& finding : findings)
+    if (finding.bound.starts_with(diagnose::kNoFactor))
+      bound->condition += fmt::format("; {} of that time pass once in this trace, and later steps gain nothing by it",
+                                      human_duration(finding.cost()));
+  return bound;
+}
+
+// The checks of a recording that is too short to be well: what is wrong in it is, and the rest is not known.
+std::vector<HealthCheck> health_of_little(const Analysis& a, bool moment) {
+  std::vector<HealthCheck> checks = diagnose::health(a);
+  for (HealthCheck& check : checks) {
+    const bool of_this_time = moment && (check.check == "progress" || check.check == "runs_on_gpu");
+    if (check.good == Answer::kYes || of_this_time)
+      check = {check.check, Answer::kUnknown,
+               moment ? "it was watched for too short a time" : "the log has too few readings"};
+  }
+  return checks;
+}
+
+}  // namespace
+
+Explanation explain(const Recording& recording, const ExplainOptions& options,
+                    const std::function<void(const Analysis&)>& look) {
+  if (has_parts(recording)) return explain_parts(recording, options);
+  const Window window = window_of(recording, options);
+  Analysis a =
+      analyze(recording, window, options.limits, {options.job_duration, options.families, options.source_text});
+  if (look) look(a);
+  const diagnose::IdleParts parts = diagnose::idle_parts(a);
+  Explanation e;
+  e.findings = told_in_full(a, parts, found_by_rules(a, parts));
   e.limits = diagnose::limits_of_the_run(a, e.findings);
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
   for (Finding& finding : e.findings)
     if (finding.would_overturn.empty() && finding.cause) finding.would_overturn = info(*finding.cause).overturn;
   const bool moment = diagnose::watched_for_a_moment(a);
-  const bool too_few = moment || diagnose::too_few_readings(a).has_value();
+  e.too_few = moment || diagnose::too_few_readings(a).has_value();
   if (moment)
     keep_what_a_moment_tells(a, e.findings);
-  else if (too_few)
+  else if (e.too_few)
     std::erase_if(e.findings, [](const Finding& finding) { return !is_plain_fact(finding); });
   e.path = options.path;
-  e.too_few = too_few;
-  const bool ended = std::any_of(recording.events.begin(), recording.events.end(),
-                                 [](const Event& event) { return is<events::JobEnd>(event); });
-  const bool runs = a.goes_on && !ended && window.end >= recording.meta.end;
-  const bool to_the_end = !runs && window.end >= recording.meta.end;  // a job's last words are read when it has ended
-  if (!a.job.batch.present)                                           // of which each task is somewhere else
-    e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
-                             runs                                          ? Ends::kRuns
-                             : to_the_end && recording.meta.exit_code == 0 ? Ends::kEndedWell
-                                                                           : Ends::kEnded);
+  e.progress = progress_by(recording, a, window.end);
   e.headline = diagnose::headline(a, e.findings, e.progress);
-  if (!too_few) e.bound = diagnose::bound_of(a);
-  for (const Finding& finding : e.findings)
-    if (e.bound && finding.bound.starts_with(diagnose::kNoFactor))
-      e.bound->condition += fmt::format("; {} of that time pass once in this trace, and later steps gain nothing by it",
-                                        human_duration(finding.cost()));
+  if (!e.too_few) e.bound = bound_beside(a, e.findings);
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);
   e.host = diagnose::host_time(a.host);
-  e.health = diagnose::health(a);
-  for (HealthCheck& check : e.health) {
-    const bool of_this_time = moment && (check.check == "progress" || check.check == "runs_on_gpu");
-    if (too_few && (check.good == Answer::kYes || of_this_time))
-      check = {check.check, Answer::kUnknown,
-               moment ? "it was watched for too short a time" : "the log has too few readings"};
-  }
+  e.health = e.too_few ? health_of_little(a, moment) : diagnose::health(a);
   e.cost = diagnose::cost_of(recording, options);
   choose_phases(a);
   e.work = std::move(a.work);
