@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "analyze/named_phases.h"
 #include "base/human.h"
 #include "base/strings.h"
 #include "model/advice_words.h"
+#include "model/named_causes.h"
 #include "model/observations.h"
 #include "plan/fill.h"
 #include "plan/fit.h"
@@ -20,6 +20,7 @@
 #include "plan/measured.h"
 #include "plan/named_code.h"
 #include "plan/observe.h"
+#include "plan/shape.h"
 #include "plan/shown.h"
 
 namespace headroom::planning {
@@ -45,23 +46,6 @@ const CauseHistory* history_of(const PlanRequest& request, Cause cause) {
   const auto found = std::find_if(request.history.begin(), request.history.end(),
                                   [&](const CauseHistory& entry) { return entry.cause == cause; });
   return found == request.history.end() ? nullptr : &*found;
-}
-
-// What a larger batch brings: never more than the ratio of the sizes, nor than the idle time allows; where two sizes
-// were measured, never more than the line through them.
-double batch_gain(const Explanation& e, const PlanRequest& request, double factor) {
-  double gain = factor;
-  if (e.bound) gain = std::min(gain, e.bound->speedup_high);
-  if (request.step_times && request.batch) {
-    const auto& [one, two] = *request.step_times;
-    const double slope = (two.second - one.second) / (two.first - one.first);
-    const double fixed = one.second - slope * one.first;
-    const double now = request.batch->first, then = now * factor;
-    const double line = (fixed + slope * now) / now / std::max(1e-12, (fixed + slope * then) / then);
-    if (slope >= 0 && fixed >= 0) gain = std::min(gain, std::max(1.0, line));
-    if (fixed < 0) gain = 1;  // a step that takes more than its share at the larger size
-  }
-  return std::max(1.0, gain);
 }
 
 // What to do instead of an argument of the DataLoader where stacks were looked at and were in none.
@@ -174,7 +158,7 @@ class Maker {
     without_tries(fix, made);
     may_be_elsewhere(fix, made);
     made.change.frees = fix.cause == Cause::kCpuOversubscribed;
-    if (!shape(fix, known, made)) return;
+    if (!shape(e_, model_, request_, fix, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
     if (!made.measured) keep_within_limits(e_, model_, made);
@@ -214,201 +198,14 @@ class Maker {
     std::vector<std::string> others;
     for (std::size_t i = 0; i < std::min<std::size_t>(64, e_.findings.size()); ++i) {
       const Finding& other = e_.findings[i];
-      const bool may_be =
-          other.cause == fix.cause || std::count(other.candidates.begin(), other.candidates.end(), fix.cause) > 0;
-      if (i == *made.change.finding || !may_be || !other.gain || other.part_of == made.change.finding) continue;
+      if (i == *made.change.finding || !names(other, fix.cause) || !other.gain || other.part_of == made.change.finding)
+        continue;
       made.change.also |= std::uint64_t{1} << i;
       others.push_back(fmt::format("{}", i + 1));
     }
     if (!others.empty())
       made.option.gain.more +=
           fmt::format("; in {} {} as well", others.size() == 1 ? "finding" : "findings", fmt::join(others, " and "));
-  }
-
-  // What the simulation needs beside the claims. False: nothing to advise.
-  bool shape(const Fix& fix, const Numbers& known, Candidate& made) {
-    Option& option = made.option;
-    option.promises = made.change.finding && e_.findings[*made.change.finding].gain.has_value();
-    // Of workers that start anew what they use is starts, too.
-    made.change.cheaper = fix.mechanism == Mechanism::kRemoves &&
-                          (fix.cause == Cause::kInputInMainProcess || fix.cause == Cause::kInputTooFewWorkers ||
-                           fix.cause == Cause::kEpochWorkerRestart);
-    switch (fix.mechanism) {
-      case Mechanism::kLoads:
-        return loads(known, made);
-      case Mechanism::kEnlarges:
-        if (fix.cause != Cause::kBatchTooSmall) {
-          option.promises = false;
-          return true;
-        }
-        return enlarges(known, made);
-      case Mechanism::kPacks:
-        if (made.asked && !made.change.finding && e_.bound) {
-          const double at_once = e_.batch ? e_.batch->at_once.value_or(1) : 1;
-          const double times = static_cast<double>(request_.tasks.value_or(1)) / std::max(1.0, at_once);
-          made.change.factor = std::clamp(times, 1.0, e_.bound->speedup_high);
-          option.promises = true;
-          option.gain = {.condition =
-                             times > 1
-                                 ? "if their kernels do not slow each other down and memory and cores suffice"
-                                 : fmt::format("{:.1f} tasks ran at once on each GPU already, on average", at_once)};
-        }
-        return true;
-      case Mechanism::kSpreads:
-        return spreads(made);
-      case Mechanism::kReturns:
-        option.promises = false;
-        return true;
-      case Mechanism::kRemoves:
-      case Mechanism::kOverlaps:
-        if (fix.id == "reserve_memory") reserve(made);
-        // Where processes were watched, who waits for no data has nobody that reads ahead.
-        if (fix.id == "larger_prefetch" && e_.host && made.change.finding &&
-            !model_.findings[*made.change.finding].input)
-          return false;
-        return fix.id != "longest_first" || option.promises;  // where no order helps it is no advice
-    }
-    return true;
-  }
-
-  bool loads(const Numbers& known, Candidate& made) {
-    Option& option = made.option;
-    const auto said = workers_said(e_);
-    int workers = known.workers.value_or(4);
-    std::string limit;
-    const bool asleep = loading_sleeps(e_, model_, made.change.finding);  // then cores are not what limits workers
-    if (option.id == "more_requests" && !(asleep && model_.workers > 0)) return false;  // what is full takes no more
-    const double most = model_.cores ? std::ceil(*cores_then(model_, made.change) / model_.cores_each) : 0;
-    const bool ran = request_.probe && varied(*request_.probe) == Varied::kWorkers;  // then it is known what that gives
-    if (model_.cores && !asleep && !ran && workers > most) {
-      workers = static_cast<int>(most);
-      limit = fmt::format("; {} workers would share {:.3g} usable cores", *known.workers, e_.host->usable_cores);
-    }
-    if (workers <= model_.workers && !made.asked) return false;  // the cores carry no more
-    if (const double now = said ? said->value : model_.workers; workers == now) {
-      stays(workers, said.has_value(), limit, option);
-      return true;
-    }
-    if (model_.cores && !asleep) made.change.workers = workers;  // else the finding's own bound is all that is known
-    const bool by_sleeping_threads = made.change.finding && e_.findings[*made.change.finding].by_threads && asleep;
-    if (by_sleeping_threads)
-      option.apply = e_.findings[*made.change.finding].advice;
-    else if (said && said->value != workers)
-      option.apply =
-          fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
-    else if (no_loader_seen(made.change.finding))
-      option.apply = "if it loads data there: " + by_processes(workers);
-    else if (request_.loader == Loader::kPool || request_.loader == Loader::kOther)
-      option.apply = by_processes(workers);
-    else if (known.workers)
-      option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
-    if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
-    option.apply += limit;
-    if (const auto cores = cores_then(model_, made.change); cores && !asleep && !option.gain.condition.empty()) {
-      option.gain.more += fmt::format("; simulated with {} on {} core{}", count_of(workers, "worker"),
-                                      human_figure(*cores, 2), *cores > 1 ? "s" : "");
-      constexpr double kNoticed = 0.05;
-      if (model_.others >= kNoticed)
-        option.gain.more += fmt::format(", {} of which others used meanwhile", human_figure(model_.others, 2));
-    }
-    if (by_sleeping_threads)
-      option.title = "More loader threads", option.verify = "time per step with twice as many threads";
-    else if (!ran)
-      option.verify = fmt::format("headroom probe --vary num_workers={},{} -- CMD {{num_workers}}: which is faster",
-                                  said      ? fmt::format("{}", said->value)
-                                  : e_.host ? fmt::format("{}", e_.host->helpers)
-                                            : "NOW",
-                                  workers);
-    if (!made.change.finding && model_.workers > 0) option.promises = true;
-    return true;
-  }
-
-  [[nodiscard]] std::string by_processes(int workers) const {
-    const std::string processes = count_of(workers, "process", "processes");
-    if (request_.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
-    return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers);
-  }
-
-  // Who asks for workers is answered also where there can be no more than there are.
-  static void stays(int workers, bool said, std::string_view limit, Option& option) {
-    option.title = fmt::format("Stay with {}", count_of(workers, "loader worker"));
-    const std::string loaders = workers == 1 ? "the process that it started loads"
-                                             : fmt::format("the {} processes that it started load", workers);
-    option.apply = said ? fmt::format("nothing: the job has {} already{}", workers, limit)
-                        : fmt::format("nothing, if {} its data{}", loaders, limit);
-    option.safety = Safety::kSafe;
-    option.why_safe = "it changes nothing";
-    option.promises = false;
-    option.gain = {.condition = "none"};
-    option.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
-  }
-
-  bool enlarges(const Numbers& known, Candidate& made) {
-    Option& option = made.option;
-    const double factor = batch_gain(e_, request_, known.batch_factor.value_or(2));
-    if (known.batch_factor && *known.batch_factor <= 1 && !made.asked) return false;  // no memory for it
-    made.change.finding.reset();  // it acts on every step, not on what is claimed
-    made.change.factor = factor;
-    option.promises = e_.bound.has_value();
-    if (known.batch) option.batch_sizes = known.batch;
-    if (const auto said = batch_said(e_); said && known.batch && said->value == known.batch->first)
-      option.apply = fmt::format("{}{:g} instead of {}", said->name, known.batch->second, said->words);
-    if (request_.step_times) made.flipped.clear();
-    if (request_.step_times && request_.batch)
-      option.gain = {.condition = "by the line through two measured batch sizes, if the loader keeps up"};
-    else if (known.batch)
-      option.gain = {.condition = fmt::format("if batch {:g} to {:g} is the cause at all and the accuracy stays; else "
-                                              "no gain. Two batch sizes measured tell",
-                                              known.batch->first, known.batch->second)};
-    else
-      option.gain = {.condition =
-                         "if the batch is the cause at all and the accuracy stays. Two batch sizes measured tell"};
-    if (!known.batch_limit.empty()) option.gain.more = "; " + known.batch_limit;
-    if (!request_.step_times && !request_.probe) {
-      option.apply += "; measure it first at both sizes";
-      option.verify = fmt::format(
-          "headroom probe --vary batch_size={} -- CMD {{batch_size}}: time per sample at both sizes; then the metric "
-          "at "
-          "equal samples",
-          known.batch ? fmt::format("{:g},{:g}", known.batch->first, known.batch->second) : "SIZE,LARGER");
-    }
-    return true;
-  }
-
-  // GPUs that stood free could have worked as those that did.
-  bool spreads(Candidate& made) {
-    if (!made.change.finding) return false;
-    std::set<std::size_t> claimed;
-    for (const ClaimedPiece& piece : e_.findings[*made.change.finding].claims) claimed.insert(piece.device);
-    const std::size_t all = e_.ledger.devices.size();
-    const bool may_be_one_task = !e_.findings[*made.change.finding].cause;
-    made.change.finding.reset();
-    if (claimed.empty() || claimed.size() >= all || may_be_one_task) {
-      made.option.promises = false;
-      return true;
-    }
-    made.change.factor = static_cast<double>(all) / static_cast<double>(all - claimed.size());
-    made.option.promises = true;
-    made.option.gain = {
-        .condition =
-            "if the work can be split evenly over all of them, and nothing for a single task that uses one GPU"};
-    return true;
-  }
-
-  // The one thing that Headroom may change itself: what the task file says of memory.
-  void reserve(Candidate& made) {
-    if (!e_.batch || !e_.batch->largest_gpu_bytes) return;
-    if (e_.batch->too_large) {
-      made.option.title = "Make the task smaller that fits no GPU here";
-      made.option.apply = "a smaller batch for the task that ran out of memory alone on its GPU, or a GPU with more";
-      made.option.promises = false;
-      return;
-    }
-    constexpr double kMargin = 1.25;  // of the largest attempt that was seen: it had not all it wanted
-    const double bytes = kMargin * static_cast<double>(*e_.batch->largest_gpu_bytes);
-    const auto mib = static_cast<std::int64_t>(bytes / (1 << 20)) + 1;
-    made.option.apply = fmt::format("gpu_memory = \"{}MiB\" in [defaults] of the task file (--apply writes it)", mib);
-    made.option.task_file = {"gpu_memory", fmt::format("{}MiB", mib)};
   }
 
   // What is not run has no kernels either, nor other idle time, and kernels of larger batches take less time: what else
@@ -551,21 +348,12 @@ class Maker {
     made_.back().change.factor = 1;
     option.gain = {.condition = "nothing in this recording waited for it"};
   }
-  static bool names(const Finding& finding, Cause cause) {
-    return finding.cause == cause ||
-           std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
-  }
 
   // What it saves while others go on to use as many cores.
   [[nodiscard]] double saved_beside_others(const Change& change) const {
     StepModel beside = model_;
     if (beside.cores) *beside.cores -= beside.others;
     return beside.seconds - simulate(beside, std::array{change});
-  }
-
-  // Whether its stacks were looked at in the time that this finding claims, and were in no loader there.
-  [[nodiscard]] bool no_loader_seen(std::optional<std::size_t> finding) const {
-    return finding && e_.findings[*finding].tiers.has("Y") && !model_.findings[*finding].input;
   }
 
   // That a job could do without a GPU costs the job nothing.
