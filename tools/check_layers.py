@@ -138,8 +138,6 @@ def files_that_are_gone(files):
 
 
 LONGEST = 60  # lines of a function, from its name to its end
-# In these rooms some are longer still; a room whose functions are all short enough is no longer in the list.
-SOME_ARE_LONGER = {"diagnose"}
 RAW = re.compile(r'R"(\w*)\(')
 NO_FUNCTION = re.compile(r"\s*(namespace|enum|union|extern|using|static_assert|struct|class)\b|\s*(//|#|}|$)")
 
@@ -169,17 +167,10 @@ def functions_of(lines):
 
 def long_functions(files):
     """A function that does not fit on a screen is several."""
-    longer = set()
     for path in files:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for first, last in functions_of(lines):
-            if last - first + 1 <= LONGEST:
-                continue
-            longer.add(layer_of(path))
-            if layer_of(path) not in SOME_ARE_LONGER:
+        for first, last in functions_of(path.read_text(encoding="utf-8").splitlines()):
+            if last - first + 1 > LONGEST:
                 yield f"{path.relative_to(ROOT)}:{first}: a function of {last - first + 1} lines, not of {LONGEST} at most"
-    for layer in sorted(SOME_ARE_LONGER - longer):
-        yield f"tools/check_layers.py: {layer} has no function of more than {LONGEST} lines any more"
 
 
 def main() -> int:

@@ -330,6 +330,35 @@ std::map<Threshold, Edge> edges_of_accounts() {
   return edges;
 }
 
+std::map<Threshold, Edge> edges_of_rank_findings() {
+  std::map<Threshold, Edge> edges;
+  RecordingBuilder ranks(100);
+  ranks.gpu(0, [](double) { return 0.4; }).gpu(1, [](double) { return 0.4; });
+  ranks.process(100, 1, 0, 100, 0.9).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.1).context(101, 1, 0, 100);
+  edges[Threshold::kRanksApart] = {finds(ranks.build(), Cause::kStraggler), 0.8};
+  // Asleep in code of its own for half of each second; the other process works for 0.9 of that, and for 0.2 of the
+  // rest.
+  RecordingBuilder peers(100);
+  peers.gpu(0, [](double) { return 0.5; }).gpu(1, [](double) { return 0.5; });
+  peers.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.02).context(101, 1, 0, 100);
+  const std::vector<std::string> kernels{"train (/u/a.py:1)", "_wait (/x/headroom_sim.py:1)"},
+      works{"train (/u/a.py:1)", "score (/u/a.py:5)"},
+      waits{"train (/u/a.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"};
+  for (int i = 0; i < 100; ++i) {
+    peers.stacks(100, i, i + 0.5, kernels).stacks(100, i + 0.5, i + 1, {"train (/u/a.py:1)", "exchange (/u/a.py:7)"});
+    peers.stacks(101, i, i + 0.1, works).stacks(101, i + 0.1, i + 0.5, waits);
+    peers.stacks(101, i + 0.5, i + 0.95, works).stacks(101, i + 0.95, i + 1, waits);
+  }
+  const Recording side_by_side = peers.build();
+  edges[Threshold::kPeerAtWork] = {finds(side_by_side, Cause::kStraggler), 0.9, 0.05};
+  edges[Threshold::kPeerApart] = {finds(side_by_side, Cause::kStraggler), 0.7, 0.05};
+  RecordingBuilder uneven(100);
+  uneven.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.2; });
+  uneven.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
+  edges[Threshold::kUneven] = {one_cause(uneven.build(), Cause::kOneProcessImbalance), 0.25};
+  return edges;
+}
+
 std::map<Threshold, Edge> edges_of_idle_findings() {
   std::map<Threshold, Edge> edges;
   edges[Threshold::kMaterial] = {finds(loader(), Cause::kInputTooFewWorkers), 0.75};
@@ -361,30 +390,6 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
   });
   edges[Threshold::kChannelShare] = {
       finds(locked, Cause::kInteractiveHoldingGpu), 0.5, 0.05, {{Threshold::kMajority, 2}}};
-  RecordingBuilder ranks(100);
-  ranks.gpu(0, [](double) { return 0.4; }).gpu(1, [](double) { return 0.4; });
-  ranks.process(100, 1, 0, 100, 0.9).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.1).context(101, 1, 0, 100);
-  edges[Threshold::kRanksApart] = {finds(ranks.build(), Cause::kStraggler), 0.8};
-  // Asleep in code of its own for half of each second; the other process works for 0.9 of that, and for 0.2 of the
-  // rest.
-  RecordingBuilder peers(100);
-  peers.gpu(0, [](double) { return 0.5; }).gpu(1, [](double) { return 0.5; });
-  peers.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.02).context(101, 1, 0, 100);
-  const std::vector<std::string> kernels{"train (/u/a.py:1)", "_wait (/x/headroom_sim.py:1)"},
-      works{"train (/u/a.py:1)", "score (/u/a.py:5)"},
-      waits{"train (/u/a.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"};
-  for (int i = 0; i < 100; ++i) {
-    peers.stacks(100, i, i + 0.5, kernels).stacks(100, i + 0.5, i + 1, {"train (/u/a.py:1)", "exchange (/u/a.py:7)"});
-    peers.stacks(101, i, i + 0.1, works).stacks(101, i + 0.1, i + 0.5, waits);
-    peers.stacks(101, i + 0.5, i + 0.95, works).stacks(101, i + 0.95, i + 1, waits);
-  }
-  const Recording side_by_side = peers.build();
-  edges[Threshold::kPeerAtWork] = {finds(side_by_side, Cause::kStraggler), 0.9, 0.05};
-  edges[Threshold::kPeerApart] = {finds(side_by_side, Cause::kStraggler), 0.7, 0.05};
-  RecordingBuilder uneven(100);
-  uneven.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.2; });
-  uneven.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
-  edges[Threshold::kUneven] = {one_cause(uneven.build(), Cause::kOneProcessImbalance), 0.25};
   const Recording copies =
       with(job(100, 0.5, 0.02), SourceKind::kGpu, 0, Metric::kPcieRxRate, [](double) { return 6e8; });
   edges[Threshold::kPageable] = {finds(copies, Cause::kPageableCopies), 2e9, 0.05};
@@ -553,8 +558,9 @@ std::map<Threshold, Edge> edges_of_host_memory() {
 
 std::map<Threshold, Edge> all_edges() {
   std::map<Threshold, Edge> all;
-  for (auto* part : {&edges_of_statistics, &edges_of_accounts, &edges_of_idle_findings, &edges_of_device_findings,
-                     &edges_of_batch_findings, &edges_of_reports, &edges_of_traces, &edges_of_host_memory})
+  for (auto* part : {&edges_of_statistics, &edges_of_accounts, &edges_of_rank_findings, &edges_of_idle_findings,
+                     &edges_of_device_findings, &edges_of_batch_findings, &edges_of_reports, &edges_of_traces,
+                     &edges_of_host_memory})
     for (auto& [id, edge] : (*part)()) all.emplace(id, std::move(edge));
   return all;
 }
