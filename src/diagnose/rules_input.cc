@@ -174,7 +174,7 @@ bool wait_themselves(const Analysis& a, const HostSummary& s, double at_work) {
   return at_work >= a.limits[Threshold::kCovers] && wanted < at_work / 2;
 }
 
-// More of them only where cores are left, over the whole time: a plan advises the same (plan/candidates.cc).
+// More of them only where cores are left, over the whole time: a plan advises the same (plan/shape.cc).
 bool room_for_workers(const Analysis& a) {
   const auto host = host_time(a.host);
   return !host || workers_sleep(*host) || most_workers(*host) > host->helpers;
