@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -23,18 +21,6 @@ namespace headroom {
 namespace diagnose {
 
 namespace {
-
-Nanos idle_within(const std::vector<Slice>& slices, const std::vector<Window>& times) {
-  Nanos sum = 0;
-  auto time = times.begin();
-  for (const Slice& slice : slices) {
-    if (is_busy(slice.account) || slice.account == Account::kUnobserved) continue;
-    while (time != times.end() && time->end <= slice.begin) ++time;
-    for (auto at = time; at != times.end() && at->begin < slice.end; ++at)
-      sum += std::min(at->end, slice.end) - std::max(at->begin, slice.begin);
-  }
-  return sum;
-}
 
 class Joiner {
  public:
@@ -307,7 +293,7 @@ class Joiner {
     a.ranks = paces_of_all(std::move(steps), machines, a.window, a.limits);
     std::vector<Finding> found = slow_rank(a);
     a.waits_in_kernels = waits_in_kernels(stalls_, devices_, idle_peers_, a.limits);
-    if (!shows_beside_others(a.waits_in_kernels)) return found;
+    if (!shows_beside_others(a.waits_in_kernels, devices_, idle_peers_, a.limits)) return found;
     a.devices = std::move(devices_);
     for (std::size_t device = 0; device < a.devices.size(); ++device) {
       a.gpus.emplace_back();
@@ -316,27 +302,6 @@ class Joiner {
     for (Finding& finding : late_gpus(a)) found.push_back(std::move(finding));
     devices_ = std::move(a.devices);
     return found;
-  }
-
-  // What GPUs of one machine do beside one another its own explanation tells. Of hundreds some are idle at any time: it
-  // takes one that works alone, or is idle for most of the time in which others wait, on another machine than one of
-  // them.
-  [[nodiscard]] bool shows_beside_others(const WaitsInKernels& waits) const {
-    std::set<std::size_t> waiting;
-    std::set<std::string> hosts;
-    for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
-    for (const std::size_t device : waiting) hosts.insert(devices_[device].device.host);
-    const auto elsewhere = [&](std::size_t device) { return hosts != std::set{devices_[device].device.host}; };
-    if (waits.worker) return elsewhere(*waits.worker);
-    const std::vector<Window> times = times_of(waits.claims);
-    Nanos all = 0;
-    for (const Window& time : times) all += time.length();
-    for (std::size_t device = 0; device < devices_.size() && all > 0 && !waits.everywhere; ++device) {
-      if (waiting.contains(device) || idle_peers_[device] || !elsewhere(device)) continue;
-      const double part = static_cast<double>(idle_within(devices_[device].slices, times)) / static_cast<double>(all);
-      if (part >= options_.limits[Threshold::kMajority]) return true;
-    }
-    return false;
   }
 
   // At equal work: no GPU is done earlier than its kernels take, but for those that are known to do nothing.

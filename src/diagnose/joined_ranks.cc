@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "diagnose/claims.h"
 #include "model/entities.h"
 #include "model/parts.h"
 
@@ -71,6 +72,18 @@ Recording with_machines_as_ranks(const Recording& steps, const std::set<std::str
   return grouped;
 }
 
+Nanos idle_within(const std::vector<Slice>& slices, const std::vector<Window>& times) {
+  Nanos sum = 0;
+  auto time = times.begin();
+  for (const Slice& slice : slices) {
+    if (is_busy(slice.account) || slice.account == Account::kUnobserved) continue;
+    while (time != times.end() && time->end <= slice.begin) ++time;
+    for (auto at = time; at != times.end() && at->begin < slice.end; ++at)
+      sum += std::min(at->end, slice.end) - std::max(at->begin, slice.begin);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Recording steps_in(const Recording& part) {
@@ -121,6 +134,25 @@ std::vector<RankPace> paces_of_all(std::vector<Recording> steps, const std::vect
   std::vector<RankPace> grouped = rank_paces(
       with_machines_as_ranks(all, every.size() >= kFewest ? every : std::set<std::string>{slow}), window, limits);
   return grouped.empty() || grouped.front().name != "machine " + slow ? paces : grouped;
+}
+
+bool shows_beside_others(const WaitsInKernels& waits, const std::vector<DeviceTime>& devices,
+                         const std::vector<bool>& idle_peers, const Thresholds& limits) {
+  const std::vector<std::size_t> waiting = devices_of(waits.claims);
+  std::set<std::string> hosts;
+  for (const std::size_t device : waiting) hosts.insert(devices[device].device.host);
+  const auto elsewhere = [&](std::size_t device) { return hosts != std::set{devices[device].device.host}; };
+  if (waits.worker) return elsewhere(*waits.worker);
+  const std::vector<Window> times = times_of(waits.claims);
+  Nanos all = 0;
+  for (const Window& time : times) all += time.length();
+  for (std::size_t device = 0; device < devices.size() && all > 0 && !waits.everywhere; ++device) {
+    const bool waits_itself = std::find(waiting.begin(), waiting.end(), device) != waiting.end();
+    if (waits_itself || idle_peers[device] || !elsewhere(device)) continue;
+    const double part = static_cast<double>(idle_within(devices[device].slices, times)) / static_cast<double>(all);
+    if (part >= limits[Threshold::kMajority]) return true;
+  }
+  return false;
 }
 
 }  // namespace headroom::diagnose

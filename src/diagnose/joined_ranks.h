@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "analyze/ledger.h"
 #include "analyze/rank_paces.h"
+#include "analyze/regimes.h"
 #include "model/recording.h"
 
-// Ranks of one job on several machines, by the steps that they count themselves.
+// Ranks of one job on several machines, by the steps that they count themselves, and by the waits of their kernels.
 namespace headroom::diagnose {
 
 // The marks of a part that count steps, with the GPU of their process, where it has one; nothing else.
@@ -17,5 +19,11 @@ namespace headroom::diagnose {
 // `steps` and `machines`: of each part.
 [[nodiscard]] std::vector<RankPace> paces_of_all(std::vector<Recording> steps, const std::vector<std::string>& machines,
                                                  const Window& window, const Thresholds& limits);
+
+// What GPUs of one machine do beside one another its own explanation tells. Of hundreds some are idle at any time: it
+// takes one that works alone, or is idle for most of the time in which others wait, on another machine than one of
+// them.
+[[nodiscard]] bool shows_beside_others(const WaitsInKernels& waits, const std::vector<DeviceTime>& devices,
+                                       const std::vector<bool>& idle_peers, const Thresholds& limits);
 
 }  // namespace headroom::diagnose
