@@ -178,11 +178,10 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
       finding.confidence = Confidence::kMedium;
       finding.title = fmt::format("{}: while its kernels run, {} of its SMs are active", a.device_name(device),
                                   human_percent(*load.sm_of_kernels));
-      finding.advice =
-          "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
-      finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";
     } else if (load.sm) {
       append(finding.evidence, pipes_and_link(a, device));
+    }
+    if (load.sm_of_kernels || load.sm) {
       finding.advice =
           "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
       finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";

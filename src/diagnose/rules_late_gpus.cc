@@ -55,6 +55,18 @@ void say_pace(const Analysis& a, const std::vector<Window>& times, Finding& find
   if (std::string pace = pace_words(a, times); !pace.empty()) finding.evidence.push_back(std::move(pace));
 }
 
+// About kernels that wait on these GPUs.
+Finding of_waiting(const Analysis& a, const std::vector<std::size_t>& devices) {
+  Finding finding;
+  finding.claims = a.waits_in_kernels.claims;
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = "N";
+  finding.evidence = {waiting_sentence(a, devices)};
+  finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
+  finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, devices));
+  return finding;
+}
+
 // What one rank does and all others wait for.
 std::vector<Finding> one_works_alone(const Analysis& a) {
   const WaitsInKernels& waits = a.waits_in_kernels;
@@ -62,18 +74,12 @@ std::vector<Finding> one_works_alone(const Analysis& a) {
   const std::vector<std::size_t> others = devices_of(waits.claims);
   Nanos time = 0;
   for (const Window& window : times_of(waits.claims)) time += window.length();
-  Finding finding;
-  finding.claims = waits.claims;
+  Finding finding = of_waiting(a, others);
   finding.candidates = {Cause::kStraggler, Cause::kValidation, Cause::kCheckpointSync, Cause::kOneProcessImbalance};
-  finding.confidence = Confidence::kMedium;
-  finding.tiers = "N";
   finding.title = fmt::format("Kernels on {} only waited in {} of the GPU time, while {} alone worked",
                               gpu_names(a, others), human_percent(a.share(finding.cost())), worker);
-  finding.evidence = {waiting_sentence(a, others),
-                      fmt::format("{} worked meanwhile, for {}", worker, human_duration(time))};
+  finding.evidence.push_back(fmt::format("{} worked meanwhile, for {}", worker, human_duration(time)));
   say_pace(a, times_of(waits.claims), finding);
-  finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
-  finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
   if (others.size() == 1) {
     finding.title =
         fmt::format("Kernels on {} hardly worked in {} of the GPU time while {} did: they may have waited for it",
@@ -99,22 +105,16 @@ std::vector<Finding> one_works_alone(const Analysis& a) {
 std::vector<Finding> none_works(const Analysis& a) {
   const std::vector<Window> times = times_of(a.waits_in_kernels.claims);
   const std::vector<std::size_t> devices = devices_of(a.waits_in_kernels.claims);
-  const std::string names = gpu_names(a, devices);
-  Finding finding;
-  finding.claims = a.waits_in_kernels.claims;
+  Finding finding = of_waiting(a, devices);
   finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication, Cause::kValidation, Cause::kLaunchBound,
                         Cause::kBatchTooSmall};
-  finding.confidence = Confidence::kMedium;
-  finding.tiers = "N";
   finding.title =
-      fmt::format("Kernels on {} hardly worked in {} of the GPU time{}", names, human_percent(a.share(finding.cost())),
-                  devices.size() > 1 ? ", on all at the same times" : "");
-  finding.evidence = {waiting_sentence(a, devices)};
+      fmt::format("Kernels on {} hardly worked in {} of the GPU time{}", gpu_names(a, devices),
+                  human_percent(a.share(finding.cost())), devices.size() > 1 ? ", on all at the same times" : "");
   say_pace(a, times, finding);
   finding.evidence.push_back(
       "so kernels look that wait in a collective for a process on another machine, which this log does not have");
   finding.told_apart_from = {"a hang: their kernels worked again after each time"};
-  finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", names);
   finding.advice = fmt::format(
       "see what their processes do then: their stacks ({}); of a job on several machines, log "
       "the GPUs of the others, too",
@@ -135,8 +135,7 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   const bool alone = readings_alone(a);
   const std::vector<std::size_t> others = devices_of(waits.claims);
   const std::vector<Window> times = times_of(waits.claims);
-  Finding finding;
-  finding.claims = waits.claims;
+  Finding finding = of_waiting(a, others);
   Nanos time = 0;
   for (const Window& window : times) time += window.length();
   std::vector<std::size_t> late;  // for most of it
@@ -165,16 +164,11 @@ std::vector<Finding> late_gpus(const Analysis& a) {
     finding.advice = fmt::format("make {} wait less: see the findings of its own", late_names);
     finding.cause = Cause::kStraggler;
   }
-  finding.confidence = Confidence::kMedium;
-  finding.tiers = "N";
   finding.title = fmt::format("Kernels on {} only waited for {} in {} of the GPU time", gpu_names(a, others),
                               late_names, human_percent(a.share(length(waits.claims))));
-  finding.evidence = {waiting_sentence(a, others)};
   if (!late.empty())
     finding.evidence.push_back(fmt::format("{} had no kernel meanwhile, for {}", late_names, human_duration(idle)));
   say_pace(a, times, finding);
-  finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
-  finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
   gains_by_removal(
       a, finding,
       fmt::format("for all of these GPUs together, if {} late and the kernels that work stay as they are",
