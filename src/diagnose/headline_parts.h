@@ -23,8 +23,6 @@ namespace headroom::diagnose {
 // Of these devices together.
 [[nodiscard]] Nanos total_of(const Analysis& a, Account account, const std::vector<std::size_t>& devices);
 
-// headline_batch.cc: "The 2 GPUs computed for 81 % of 0:47 each; 6 % was start-up of 252 tasks."
-[[nodiscard]] std::string batch_headline(const Analysis& a);
 // headline_used.cc: "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data." Of a log of which a job had a
 // part only, also: "While memory was taken there (5:40 of 10:00), it was busy for 90 %."
 [[nodiscard]] std::string about_used(const Analysis& a, const std::vector<Finding>& findings,

@@ -83,9 +83,6 @@ bool at_once(const Analysis& a, std::size_t device, std::size_t other) {
   return is_most(a, sum - (end - begin), shorter);
 }
 
-}  // namespace
-
-namespace {
 // A trace tells of copies, too, what the others wait for.
 bool at_work(const Slice& slice) {
   return slice.account == Account::kUseful || (slice.account == Account::kTransfer && slice.tiers.has("C"));

@@ -219,10 +219,6 @@ std::string beside(const Analysis& a, Finding& finding) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 // "; most of the first at line 41: batch = next(batches)"
 std::string line_words(const Analysis& a, const NamedCode& code, bool one) {
   if (code.line.line <= 0) return "";
@@ -230,10 +226,6 @@ std::string line_words(const Analysis& a, const NamedCode& code, bool one) {
   return fmt::format("; most of {} at line {}{}{}", one ? "it" : "the first", code.line.line, text.empty() ? "" : ": ",
                      text);
 }
-
-}  // namespace
-
-namespace {
 
 // "busy (win.py) was called by rolling_mean (win.py) in 38 % of the looks, by rank_ic (win.py) in 37 %"; "" where one
 // caller has nearly all.
@@ -248,10 +240,6 @@ std::string callers_sentence(const Analysis& a, const std::string& place) {
       parts.push_back(fmt::format("by {} in {}{}", caller, human_percent(share), parts.empty() ? " of the looks" : ""));
   return parts.size() < 2 ? "" : fmt::format("{} was called {}", place, join(parts, ", "));
 }
-
-}  // namespace
-
-namespace {
 
 // Code that wants a core is one thing to change, what takes the cores another: each has a bound of its own. The code's
 // is of all that it keeps idle of the one GPU that is used, after the first kernel or before.

@@ -221,10 +221,6 @@ void gains_of_clocks(const Analysis& a, std::size_t device, Finding& finding) {
   bound_by(Gain{1.0, removal_for(a, finding.claims, {device}), kShare + until_words(a)}, finding);
 }
 
-}  // namespace
-
-namespace {
-
 // The driver names a limit most of the time, and no highest clock tells what that costs.
 Finding limited_by_so_much(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.gpus[device].clocks;

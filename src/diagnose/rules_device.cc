@@ -111,10 +111,6 @@ std::vector<std::string> evidence_of(const KernelLoad& load) {
   return evidence;
 }
 
-}  // namespace
-
-namespace {
-
 Finding no_tensor_pipes(const Analysis& a, std::size_t device, const KernelLoad& load) {
   Finding finding;
   finding.cause = Cause::kBusyButInefficient;
@@ -135,10 +131,6 @@ Finding no_tensor_pipes(const Analysis& a, std::size_t device, const KernelLoad&
       "a profile of the kernels (Nsight Systems): others than matrix products have no use for them";
   return finding;
 }
-
-}  // namespace
-
-namespace {
 
 // What else was logged of what the kernels do: how busy the tensor pipes were, and what went over PCIe.
 std::vector<std::string> pipes_and_link(const Analysis& a, std::size_t device) {

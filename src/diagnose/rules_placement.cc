@@ -45,10 +45,6 @@ std::string mask_sentence(const Analysis& a) {
                      holders.size() == 1 ? "process" : "processes");
 }
 
-}  // namespace
-
-namespace {
-
 constexpr const char* kChecks =
     "check torch.cuda.is_available(), the CUDA build (torch.version.cuda is None for a CPU-only one), "
     "CUDA_VISIBLE_DEVICES, and that the model and its data are moved to the GPU";

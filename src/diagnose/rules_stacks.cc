@@ -100,10 +100,6 @@ void gives_memory_back(Finding& finding) {
       "keep memory instead of giving it back each time (torch.cuda.empty_cache(), a tensor of another size)";
 }
 
-}  // namespace
-
-namespace {
-
 // Where nearly all of it is the job's own code, and no kernel beside it, no batch makes it shorter: one function of it
 // may.
 void validates_in_code(const Analysis& a, Finding& finding) {
