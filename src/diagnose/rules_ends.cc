@@ -158,8 +158,11 @@ std::vector<Finding> unreleased(const Analysis& a) {
   }
   const bool hung = std::any_of(finding.claims.begin(), finding.claims.end(),
                                 [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
-  const auto child = hung ? std::nullopt : children_at_work(a, finding.claims);
   const HostSummary then = host_during(a.job, a.devices, finding.claims);
+  auto child = hung ? std::nullopt : children_at_work(a, finding.claims);
+  // A worker that has little to do any more is not what goes on while its own process works.
+  if (child && child->cores < then.owner_cpu + then.owner_threads && !waits_for_child(a, then, finding.claims))
+    child.reset();
   finding.asleep =
       hung || (!child && then.owners > 0 &&
                then.owner_cpu + then.owner_delay + then.owner_threads < a.limits[Threshold::kHelpersAtWork]);
