@@ -311,11 +311,12 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
 
 // Where most of its stacks are in code that uses no GPU, neither launches nor copies take the time; nor do waits for
 // kernels, but after each of them such code runs beside none.
-void follow_the_plain(const Analysis& a, Finding& finding) {
+void follow_the_plain(const Analysis& a, const HostSummary& s, Finding& finding) {
   constexpr double kMostly = 2.0 / 3;
   const double share = plain_share(a, finding.claims);
   if (share < kMostly) return;
-  const bool drained = a.code.kernel_waits.share >= a.limits[Threshold::kChannelShare];
+  const bool drained = a.code.kernel_waits.share >= a.limits[Threshold::kChannelShare] &&
+                       ran_at_most(s, finding.claims) >= a.limits[Threshold::kCovers];
   const auto uses_gpu = [&](Cause cause) {
     return cause == Cause::kLaunchBound || (cause == Cause::kSyncPoints && !drained) || cause == Cause::kPageableCopies;
   };
@@ -485,7 +486,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     if (in_pauses && !finding.cause && !hardly(a, s.owner_cpu + s.owner_delay, finding.claims))
       follow_the_rhythm(a, s, finding);
     follow_the_family(a, in_pauses, finding);
-    follow_the_plain(a, finding);
+    follow_the_plain(a, s, finding);
     follow_the_writing(a, finding);
     if (!finding.cause && finding.candidates.size() == 1)
       finding.cause = finding.candidates.front(), finding.candidates.clear();

@@ -79,15 +79,20 @@ void wait_for_a_connection(const Analysis& a, const HostSummary& s, Finding& fin
       s.helpers);
 }
 
+// Each begins when it is asked for, so that nothing is ready before.
+void short_programs(Finding& finding) {
+  finding.candidates = {Cause::kInputTooFewWorkers, Cause::kInputInMainProcess, Cause::kSlowStorage};
+  finding.title = "The GPU waits while short programs of the job prepare its data";
+  finding.advice = "prepare the data once, or in worker processes that stay";
+  finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
+}
+
 // Without worker processes: the process on the GPU reads its data itself.
 void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork]) {
-    finding.candidates = {Cause::kInputInMainProcess, Cause::kInputTooFewWorkers, Cause::kSlowStorage};
-    finding.title = "The GPU waits while short programs of the job prepare its data";
+    short_programs(finding);
     finding.evidence.push_back(fmt::format("processes that it started and that ended within a sample used {} cores",
                                            human_figure(s.unseen_cpu, 2)));
-    finding.advice = "prepare the data once, or in worker processes that stay";
-    finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
     return;
   }
   const double enough = a.limits[Threshold::kHelpersInDisk];
@@ -316,6 +321,12 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a, parts, finding.claims)) {
     runs_programs(a, finding, loader.starved);
     ends = true;  // the last one may run after the last kernel
+  } else if (!has_workers(a, parts, finding.claims) && own_code(a, finding.claims) >= a.limits[Threshold::kMajority] &&
+             share_in(a, finding.claims, stacks::Family::kLoaderWait) < a.limits[Threshold::kMaterial]) {
+    short_programs(finding);
+    finding.evidence.push_back(fmt::format("no process that it started lived for {} of the time",
+                                           human_percent(a.limits[Threshold::kJobLifetime])));
+    if (loader.starved) finding.candidates.push_back(Cause::kCpuOversubscribed);
   } else if (loader.storage || loader.network) {
     if (loader.storage)
       wait_for_storage(finding);

@@ -159,6 +159,9 @@ TEST(Families, CodeThatUsesNoGpuIsPlain) {
     EXPECT_FALSE(plain(at(call))) << call;
   EXPECT_TRUE(plain("JSONEncoder.iterencode (/usr/lib/python3.11/json/encoder.py:9)"));
   EXPECT_TRUE(plain("where (" + kDist + "numpy/core/multiarray.py:9)"));
+  EXPECT_TRUE(kind_of({kMain, kTrain, "searchsorted (<__array_function__ internals>:177)",
+                       "searchsorted (" + kDist + "numpy/core/fromnumeric.py:9)"})
+                  .plain);
   const std::string metrics = "roc_auc_score (" + kDist + "sklearn/metrics/_ranking.py:9)";
   EXPECT_EQ(kind_of({kMain, kTrain, metrics}).family, Family::kMetrics);
   EXPECT_TRUE(plain(metrics)) << "of the packages with metrics one that uses none";
