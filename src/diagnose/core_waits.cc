@@ -31,17 +31,6 @@ std::optional<std::size_t> only_device(const Analysis& a) {
   return only;
 }
 
-// The process that held it; nothing where several did, at once or one after the other.
-std::optional<SourceId> only_owner(const Analysis& a, std::size_t device) {
-  std::optional<SourceId> only;
-  for (const ContextUse& use : a.job.uses) {
-    if (use.device != a.devices[device].source) continue;
-    if (!use.ours || !use.process || (only && *only != *use.process)) return std::nullopt;
-    only = use.process;
-  }
-  return only;
-}
-
 // Seconds in which the device was idle while stacks were there, waiting for kernels.
 double idle_at(const Analysis& a, std::size_t device, const std::string& place) {
   Nanos ns = 0;
@@ -53,6 +42,16 @@ double idle_at(const Analysis& a, std::size_t device, const std::string& place) 
 }
 
 }  // namespace
+
+std::optional<SourceId> only_owner(const Analysis& a, std::size_t device) {
+  std::optional<SourceId> only;
+  for (const ContextUse& use : a.job.uses) {
+    if (use.device != a.devices[device].source) continue;
+    if (!use.ours || !use.process || (only && *only != *use.process)) return std::nullopt;
+    only = use.process;
+  }
+  return only;
+}
 
 std::string these_cores(double usable) { return usable == 1 ? "this core" : fmt::format("these {:.3g} cores", usable); }
 

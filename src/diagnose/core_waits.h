@@ -14,6 +14,9 @@ namespace headroom::diagnose {
 inline constexpr std::string_view kCoresOfItsOwn =
     "run it on cores that nothing else uses: if the GPU is idle for as long, this is wrong";
 
+// The process that held a device; nothing where several did, at once or one after the other.
+[[nodiscard]] std::optional<SourceId> only_owner(const Analysis& a, std::size_t device);
+
 // "these 2 cores"; "this core".
 [[nodiscard]] std::string these_cores(double usable);
 

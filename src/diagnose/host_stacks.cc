@@ -12,6 +12,7 @@
 #include "diagnose/core_waits.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/loop_role.h"
 #include "diagnose/named_code.h"
 #include "diagnose/named_waits.h"
 #include "diagnose/rhythm.h"
@@ -324,29 +325,43 @@ void follow_the_launches(const Analysis& a, Nanos launching, Finding& finding) {
   finding.candidates.clear();
 }
 
-// Where most of its stacks are in code that uses no GPU, neither launches nor waits for kernels take the time.
-void follow_the_plain(const Analysis& a, Finding& finding) {
+// Where most of its stacks are in code that uses no GPU, neither launches nor copies take the time; nor do waits for
+// kernels, but after each of them such code runs beside none.
+void follow_the_plain(const Analysis& a, const HostSummary& s, Finding& finding) {
   constexpr double kMostly = 2.0 / 3;
   const double share = plain_share(a, finding.claims);
   if (share < kMostly) return;
-  const auto uses_gpu = [](Cause cause) {
-    return cause == Cause::kLaunchBound || cause == Cause::kSyncPoints || cause == Cause::kPageableCopies;
+  const bool drained = a.code.kernel_waits.share >= a.limits[Threshold::kChannelShare] &&
+                       ran_at_most(s, finding.claims) >= a.limits[Threshold::kCovers];
+  const auto uses_gpu = [&](Cause cause) {
+    return cause == Cause::kLaunchBound || (cause == Cause::kSyncPoints && !drained) || cause == Cause::kPageableCopies;
   };
   if (std::erase_if(finding.candidates, uses_gpu) > 0)
     finding.told_apart_from.push_back(
-        fmt::format("launching kernels, and waiting for them: in {} of this time its stacks were in Python's own "
-                    "library, or in calls that use no GPU",
-                    human_percent(share)));
+        fmt::format("launching kernels{}: in {} of this time its stacks were in Python's own library, or in calls that "
+                    "use no GPU",
+                    drained ? "" : ", and waiting for them", human_percent(share)));
+}
+
+// Metrics read no data, prepare none and save no state: in pauses they belong to a validation or the end of an epoch.
+void follow_the_metrics(bool in_pauses, Finding& finding) {
+  if (!may_be(finding, in_pauses ? Cause::kValidation : Cause::kHostGraphBuilding)) return;
+  std::erase_if(finding.candidates, [&](Cause cause) {
+    return cause == Cause::kInputInMainProcess || cause == Cause::kSlowStorage || cause == Cause::kCheckpointSync ||
+           cause == Cause::kDuplicatePreprocessing || (in_pauses && cause == Cause::kHostGraphBuilding);
+  });
+  finding.title = gpu_waits(in_pauses, "for metrics in the training process");
 }
 
 // Where stacks name a family that is a cause of its own, rules of the user's among them, the finding is about that.
-void follow_the_family(const Analysis& a, Finding& finding) {
+void follow_the_family(const Analysis& a, bool in_pauses, Finding& finding) {
   std::map<stacks::Family, Nanos> families;
   for (const ClaimedPiece& piece : finding.claims) families[family_of(a, piece)] += piece.end - piece.begin;
   Nanos launching = 0;
   for (const stacks::Family family : {stacks::Family::kForward, stacks::Family::kBackward, stacks::Family::kOptimizer})
     launching += families[family];
   follow_the_launches(a, launching, finding);
+  if (is_most(a, families[stacks::Family::kMetrics], finding.cost())) follow_the_metrics(in_pauses, finding);
   constexpr std::array kCauses{std::pair(stacks::Family::kLogging, Cause::kLoggingUpload),
                                std::pair(stacks::Family::kGraph, Cause::kHostGraphBuilding),
                                std::pair(stacks::Family::kCompile, Cause::kCompileWarmup),
@@ -368,6 +383,24 @@ void follow_the_family(const Analysis& a, Finding& finding) {
   }
 }
 
+// Where most of it is at a line at which bytes went to storage for longer, it is that writing still, as it waits for
+// the disk: bytes are counted when they go, and not while they are waited for.
+void follow_the_writing(const Analysis& a, Finding& finding) {
+  const std::vector<NamedCode> code = code_in(a, finding.claims);
+  if (finding.cause || code.empty() || code[0].least < a.limits[Threshold::kMajority] || code[0].line.line <= 0) return;
+  Nanos wrote = 0;
+  for (const LedgerEntry& entry : a.ledger.entries)
+    if (entry.where == code[0].where && entry.account == Account::kCheckpoint) wrote += entry.ns;
+  if (wrote < finding.cost() || !a.material(wrote)) return;
+  const bool cores = may_be(finding, Cause::kCpuOversubscribed);
+  finding.candidates = {Cause::kCheckpointSync, Cause::kLoggingUpload};
+  if (cores) finding.candidates.push_back(Cause::kCpuOversubscribed);
+  finding.title = "The GPU waits while the job writes to storage";
+  finding.evidence.push_back(fmt::format("{} kept the GPU waiting for {} while bytes went to storage, too",
+                                         code[0].spot(), human_duration(wrote)));
+  finding.advice = "write less, less often or from a thread, first to local disk";
+}
+
 }  // namespace
 
 bool all_asleep(const Analysis& a, const HostSummary& s, const Claims& claims) {
@@ -382,11 +415,24 @@ bool mostly_asleep(const Analysis& a, const HostSummary& s, const Claims& claims
   return ran_at_most(s, claims) < a.limits[Threshold::kMajority] || only_waits(a, s, claims);
 }
 
+bool at_times_only(const Analysis& a, const Claims& claims) {
+  const std::vector<NamedCode> code = code_in(a, claims);
+  if (code.empty() || code[0].least < a.limits[Threshold::kMajority] ||
+      !is_of_one_account(a, code[0].where, main_account(claims)))
+    return false;
+  const auto role = a.code.roles.find(code[0].place);
+  return role != a.code.roles.end() &&
+         (role->second.recurs == Recurs::kAtTimes || role->second.recurs == Recurs::kEachEpoch);
+}
+
 void follow_the_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   say_with_stacks(a, s, in_pauses, finding);
   if (in_pauses && !finding.cause && !main_asleep(a, s, finding.claims)) follow_the_rhythm(a, s, finding);
-  follow_the_family(a, finding);
-  follow_the_plain(a, finding);
+  follow_the_family(a, in_pauses, finding);
+  follow_the_plain(a, s, finding);
+  follow_the_writing(a, finding);
+  if (!finding.cause && finding.candidates.size() == 1)
+    finding.cause = finding.candidates.front(), finding.candidates.clear();
 }
 
 }  // namespace headroom::diagnose

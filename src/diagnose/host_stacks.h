@@ -13,6 +13,9 @@ namespace headroom::diagnose {
 // ... or they slept for more of it than they can have run in.
 [[nodiscard]] bool mostly_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
 
+// Whether stacks show that most of it is code that no step needs: it was seen at some times only.
+[[nodiscard]] bool at_times_only(const Analysis& a, const Claims& claims);
+
 // Makes the finding one about the code that stacks have named.
 void follow_the_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
 

@@ -63,6 +63,23 @@ std::string_view times_words(Recurs recurs) {
   return "";
 }
 
+// What comes with each step is what one expects, and what part of the loop is known comes when that does: the title
+// says when other code runs.
+std::string_view title_words(Recurs recurs) {
+  switch (recurs) {
+    case Recurs::kAtTimes:
+      return ", at some times only";
+    case Recurs::kEachEpoch:
+      return ", between epochs";
+    case Recurs::kOnce:
+      return ", at one time only";
+    case Recurs::kThroughout:
+    case Recurs::kUnknown:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 bool is_of_one_account(const Analysis& a, std::int32_t where, Account account) {
@@ -97,6 +114,9 @@ void tell_the_role(const Analysis& a, Finding& finding) {
     text += fmt::format("{}is a part of {}, by its stacks ({})", text.empty() ? "" : "; it ",
                         part_words(finding.role.part), finding.role.caller);
   if (!text.empty()) finding.evidence.push_back(known->first + " " + text);
+  if (finding.role.part != LoopPart::kUnknown) return;
+  if (finding.title.ends_with(known->first) || finding.title.ends_with(a.ledger.spot(*finding.code, account)))
+    finding.title += title_words(finding.role.recurs);
 }
 
 }  // namespace headroom::diagnose

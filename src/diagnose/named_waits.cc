@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "diagnose/claims.h"
 #include "diagnose/host_waits.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
 #include "model/named_causes.h"
@@ -145,15 +146,21 @@ bool leads_out(const NamedWait& wait) {
          wait.targets.front().pids.empty();
 }
 
-// What over such a connection came and went: whether it is fed by the far end, or feeds that.
-enum class Flow { kUnknown, kIn, kOut };
+// What over such a connection came and went: whether it is fed by the far end, or feeds that; or asks it for something
+// and gets an answer, of which neither is data for kernels.
+enum class Flow { kUnknown, kIn, kOut, kAsks };
 Flow flow_of(const NamedWait& wait) {
   constexpr double kFarMore = 10;            // times as many bytes, by judgement
   constexpr double kAnswersPerSecond = 1e5;  // bytes: below that it may be what is asked and answered, by judgement
+  constexpr double kNoDataPerSecond = 4e3;   // ... and below that, a page a second, it is no data for kernels
+  constexpr double kAskedPerSecond = 1e4;    // ... nor a state that is sent: some requests with their headers
   const double least = kAnswersPerSecond * wait.looks.seconds, sent = wait.looks.sent, received = wait.looks.received;
   if (!leads_out(wait)) return Flow::kUnknown;
   if (received >= std::max(least, kFarMore * sent) && received > 0) return Flow::kIn;
   if (sent >= std::max(least, kFarMore * received) && sent > 0) return Flow::kOut;
+  if (is_one(wait, WaitKind::kConnection) && sent > 0 && received > 0 && sent < kAskedPerSecond * wait.looks.seconds &&
+      received < kNoDataPerSecond * wait.looks.seconds)
+    return Flow::kAsks;
   return Flow::kUnknown;
 }
 
@@ -267,6 +274,13 @@ double share_on(const Analysis& a, const Looks& looks, WaitKind kind) {
   return share_of(named_waits(a, looks), [&](const NamedWait& wait) { return is_one(wait, kind); });
 }
 
+double share_for_owners(const Analysis& a, const Looks& looks) {
+  return share_of(named_waits(a, looks), [&](const NamedWait& wait) {
+    const RecordedProcess* other = is_to_a_process(wait) ? process_at(a, wait.targets.front()) : nullptr;
+    return other && a.job.holds[static_cast<std::size_t>(other->source)];
+  });
+}
+
 std::string pipe_end(const Analysis& a, const Looks& looks) {
   for (const NamedWait& wait : named_waits(a, looks))
     if (is_to_a_process(wait)) return other_end(a, wait.targets.front());
@@ -289,10 +303,35 @@ void writes_to_a_full_pipe(const Analysis& a, const std::vector<NamedWait>& wait
 
 }  // namespace
 
+namespace {
+
+// Of processes with a GPU each one is seen to wait, over a pipe or a socket, for a process on a GPU; what its sockets
+// are between several processes have, as those do that hand them down.
+void may_wait_for_a_rank(const Analysis& a, const std::vector<NamedWait>& waits, Finding& finding) {
+  const double share = share_of(waits, [&](const NamedWait& wait) {
+    return wait.targets.size() == 1 && wait.targets.front().kind != WaitKind::kChild &&
+           std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+             const auto& pids = wait.targets.front().pids;
+             return a.job.holds[static_cast<std::size_t>(process.source)] &&
+                    std::find(pids.begin(), pids.end(), process.facts.pid) != pids.end();
+           });
+  });
+  if (!has_ranks(a) || share < a.limits[Threshold::kChannelShare] || finding.candidates.size() < 2) return;
+  const bool cores = std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kCpuOversubscribed) > 0;
+  finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+  if (cores) finding.candidates.push_back(Cause::kCpuOversubscribed);
+  finding.evidence.push_back(
+      "a socket or pipe that a process on a GPU waits on leads to another one on a GPU: they may "
+      "wait for one another");
+}
+
+}  // namespace
+
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   const std::vector<NamedWait> waits = named_waits(a, s.owner_looks);
   const double fed = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kIn; });
   const double feeds = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kOut; });
+  const double asks = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kAsks; });
   const double reads = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kPipe); });
   const double writes = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
   const double accepted =
@@ -310,11 +349,13 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     cannot_be(Cause::kLoggingUpload, "uploads: it read from the pipe that it waited on");
   if (feeds >= most && fed < some)
     cannot_be(Cause::kSlowStorage, "reading: over the connection that it waited on far more went than came");
+  if (asks >= most && reads + fed < some)
+    cannot_be(Cause::kSlowStorage, "reading: over the connection that it waited on hardly anything came");
   if (writes >= most && reads + fed < some)
     cannot_be(Cause::kSlowStorage, "reading: it wrote to the pipe that it waited on");
   if (finding.cause) return;
   // What it waits for is beyond the connection, and no code of its own.
-  if (s.helpers == 0 && fed + feeds >= most)
+  if (s.helpers == 0 && fed + feeds + asks >= most)
     for (const Cause cause : {Cause::kBurstyInput, Cause::kInputInMainProcess, Cause::kGilContention})
       if (finding.candidates.size() > 1) std::erase(finding.candidates, cause);
   if (accepted >= most && in_pauses) {
@@ -330,8 +371,13 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   else if (finding.candidates == Causes{Cause::kLoggingUpload} && feeds >= most)
     decide(waits, Flow::kOut, covers, "The GPU waits while data is sent over a connection",
            "send less or less often, or from a thread or process of its own", finding);
+  else if (finding.candidates == Causes{Cause::kLoggingUpload} && asks >= most)
+    decide(waits, Flow::kAsks, covers, "The GPU waits for answers over a connection",
+           "ask less often, or from a thread or process of its own", finding);
   else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
     say_who(a, waits.front().targets.front(), finding);
+  else
+    may_wait_for_a_rank(a, waits, finding);
 }
 
 }  // namespace headroom::diagnose

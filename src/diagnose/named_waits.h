@@ -24,6 +24,10 @@ namespace headroom::diagnose {
 // Takes out of a set about idle time of the owners what they cannot have waited for, by what they waited for by name.
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
 
+// The share of the looks in which they waited for a process on a GPU of the job, at the other end of a pipe or a
+// socket.
+[[nodiscard]] double share_for_owners(const Analysis& a, const Looks& looks);
+
 // The share of the looks that found a main thread waiting for one thing of this kind.
 [[nodiscard]] double share_on(const Analysis& a, const Looks& looks, WaitKind kind);
 

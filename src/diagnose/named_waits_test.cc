@@ -53,6 +53,15 @@ TEST(NamedWaits, WhatOnlyCameInIsNoUploadAndWhatOnlyWentOutNoReading) {
   }
 }
 
+// Data for kernels is more than that; who sends text and gets a number back may have it judged there.
+TEST(NamedWaits, WhoAsksAndGetsHardlyAnythingReadsNoData) {
+  const WaitTarget far{WaitKind::kConnection, "10.0.0.5:9000"};
+  const Finding asks = waiting_for(far, 5000, 2000, WaitChannel::kSocket);
+  EXPECT_THAT(asks.told_apart_from, Contains(HasSubstr("reading: over the connection")));
+  for (const auto& [sent, received] : {std::pair(5000, 20000), std::pair(50000, 2000), std::pair(0, 0)})
+    EXPECT_THAT(waiting_for(far, sent, received, WaitChannel::kSocket).candidates, Contains(Cause::kSlowStorage));
+}
+
 // A store that is read from all day and written to at the end.
 TEST(NamedWaits, WhatCameBeforeIsNotOfThisTime) {
   RecordingBuilder builder(100);

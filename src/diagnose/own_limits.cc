@@ -56,10 +56,63 @@ std::optional<OwnLimit> limit_of_cores(const Analysis& a, const Claims& claims) 
                   own_core_words("its main thread")};
 }
 
+// The one device that all of it is of.
+std::optional<std::size_t> only_device(const Claims& claims) {
+  const std::size_t device = claims.front().device;
+  const bool one = std::all_of(claims.begin(), claims.end(), [&](const auto& piece) { return piece.device == device; });
+  return one ? std::optional(device) : std::nullopt;
+}
+
+// Nanoseconds of the claimed time in which the main thread of the one process on its device can have run, or wanted to,
+// by each of its readings: what lies between none counts whole. Nothing where other threads ran, as those of a backward
+// pass, which launch kernels, too.
+std::optional<double> ran_at_most(const Analysis& a, const Claims& claims) {
+  constexpr double kSkew = 0.1;  // of a reading: those of the driver and of the processes are not of the very same time
+  const auto device = only_device(claims);
+  const auto owner = device ? only_owner(a, *device) : std::nullopt;
+  if (!owner) return std::nullopt;
+  double looked = 0, ran = 0, threads = 0, all = 0;
+  auto piece = claims.begin();
+  for (const Activity& did : a.job.did[static_cast<std::size_t>(*owner)]) {
+    while (piece != claims.end() && piece->end <= did.begin) ++piece;
+    Nanos here = 0;
+    for (auto one = piece; one != claims.end() && one->begin < did.end; ++one)
+      here += std::max<Nanos>(0, std::min(one->end, did.end) - std::max(one->begin, did.begin));
+    if (here == 0) continue;
+    const auto span = static_cast<double>(did.end - did.begin), claimed = static_cast<double>(here);
+    const double main = did.main_cpu.value_or(did.cpu);
+    looked += claimed, all += span;
+    ran += std::min(claimed, (main + did.run_delay + kSkew) * span);
+    threads += std::max(0.0, did.cpu - main) * span;
+  }
+  if (all == 0 || threads >= a.limits[Threshold::kOtherThreads] * all) return std::nullopt;
+  return ran + std::max(0.0, static_cast<double>(length(claims)) - looked);
+}
+
+// If `gone` nanoseconds of it took none; nothing where nearly all of it may have been that.
+std::optional<OwnLimit> limit_of_part(const Analysis& a, Cause cause, const Claims& claims, double gone,
+                                      std::string condition) {
+  constexpr double kNearlyAll = 0.9;  // more says no less than the gain, for what readings are apart
+  const auto all = static_cast<double>(end_of_work(a) - a.window.begin);
+  if (gone >= kNearlyAll * static_cast<double>(length(claims)) || gone >= all) return std::nullopt;
+  return OwnLimit{cause, all / (all - gone), std::move(condition)};
+}
+
+// Code of the main thread costs no more than it ran.
+std::optional<OwnLimit> limit_of_code(const Analysis& a, Cause cause, const Claims& claims) {
+  const auto ran = ran_at_most(a, claims);
+  if (!ran) return std::nullopt;
+  return limit_of_part(
+      a, cause, claims, *ran,
+      fmt::format("if code of its main thread took no time: it ran, or wanted to, for {} of it at most",
+                  human_duration(static_cast<Nanos>(*ran))));
+}
+
 std::optional<OwnLimit> limit(const Analysis& a, Cause cause, const Claims& claims) {
   if (a.job.batch.present || claims.empty()) return std::nullopt;
   if (cause == Cause::kPageableCopies) return limit_of_copies(a, claims);
   if (cause == Cause::kCpuOversubscribed) return limit_of_cores(a, claims);
+  if (cause == Cause::kHostGraphBuilding || cause == Cause::kLaunchBound) return limit_of_code(a, cause, claims);
   return std::nullopt;
 }
 
@@ -71,15 +124,25 @@ void limit_candidates(const Analysis& a, Finding& finding) {
     auto own = limit(a, cause, finding.counted.empty() ? finding.claims : finding.counted);
     if (!own || own->high >= finding.gain->high || human_factor(own->high) == human_factor(finding.gain->high))
       continue;
-    finding.gain->beside += fmt::format("; {} {}", human_factor(own->high), own->gain().words());
     finding.limits.push_back(std::move(*own));
   }
-  if (!finding.limits.empty()) finding.bound = bound_words(*finding.gain);
+  std::vector<Gain> told;  // several causes may have one limit
+  for (const OwnLimit& own : finding.limits) {
+    const auto same =
+        std::find_if(told.begin(), told.end(), [&](const Gain& other) { return other.condition == own.condition; });
+    if (same == told.end())
+      told.push_back(own.gain());
+    else
+      same->causes.push_back(own.cause);
+  }
+  for (const Gain& one : told) finding.gain->beside += fmt::format("; {} {}", human_factor(one.high), one.words());
+  if (!told.empty()) finding.bound = bound_words(*finding.gain);
 }
 
 std::vector<OwnLimit> limits_of_the_run(const Analysis& a, const std::vector<Finding>& findings) {
   std::vector<OwnLimit> limits;
-  for (const Cause cause : {Cause::kPageableCopies, Cause::kCpuOversubscribed}) {
+  for (const Cause cause :
+       {Cause::kPageableCopies, Cause::kCpuOversubscribed, Cause::kHostGraphBuilding, Cause::kLaunchBound}) {
     Claims open;  // of all findings that leave this cause open
     for (const Finding& finding : findings)
       if (may_be(finding, cause)) open = united(open, finding.counted.empty() ? finding.claims : finding.counted);

@@ -204,15 +204,43 @@ Finding pauses_for_a_program(double cores) {
 TEST(Children, APauseForAProgramNamesIt) {
   const Finding first = pauses_for_a_program(0.5);
   EXPECT_EQ(first.title,
-            "The GPU waits while the training process waits for process 9, which it started: score (train.py)");
+            "The GPU waits while the training process waits for process 9, which it started: score (train.py), at some "
+            "times only");
   EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Not(Contains(Cause::kLoggingUpload))));
 }
 
 TEST(Children, AProgramThatWaitsItselfIsWaitedForAllTheSame) {
   const Finding first = pauses_for_a_program(0);
   EXPECT_EQ(first.title,
-            "The GPU waits while the training process waits for a process that it started: score (train.py)");
+            "The GPU waits while the training process waits for a process that it started: score (train.py), at some "
+            "times only");
   EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Contains(Cause::kSlowStorage)));
+}
+
+// As at the start, where it is found by its name, too; a short one that no look met is not known.
+TEST(Children, ACompilerThatIsWaitedForCompiles) {
+  const auto first = [](const std::string& comm) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 1.0 : 0.0; });
+    builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+    for (int i = 0; i < 3; ++i) {
+      builder.process(20 + i, 7, i * 20 + 10, i * 20 + 20, 0.9);
+      builder.stacks(7, i * 20, i * 20 + 10, kKernels);
+      builder.stacks(7, i * 20 + 10, i * 20 + 20,
+                     {"main (/u/train.py:1)", "build (/u/train.py:9)", "run (/usr/lib/python3.11/subprocess.py:506)",
+                      "Popen.wait (/usr/lib/python3.11/subprocess.py:1)"});
+    }
+    Recording recording = builder.build();
+    for (Source& source : recording.sources)
+      if (source.kind == SourceKind::kProcess && source.attrs["ppid"] == "7") source.attrs["comm"] = comm;
+    return explain(recording).findings.front();
+  };
+  const Finding compiles = first("cc1plus");
+  EXPECT_EQ(compiles.cause, Cause::kCompileWarmup);
+  EXPECT_EQ(compiles.title,
+            "The GPU waits while the training process waits for a compiler that it started: build (train.py), at some "
+            "times only");
+  EXPECT_FALSE(first("ffmpeg").cause);
 }
 
 }  // namespace

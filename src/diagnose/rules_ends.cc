@@ -167,6 +167,10 @@ Holding holding(const Analysis& a, const Claims& claims) {
   held.hung = std::any_of(claims.begin(), claims.end(),
                           [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
   if (!held.hung) held.child = children_at_work(a, claims);
+  // A worker that has little to do any more is not what goes on while its own process works.
+  if (held.child && held.child->cores < held.then.owner_cpu + held.then.owner_threads &&
+      !waits_for_child(a, held.then, claims))
+    held.child.reset();
   held.waits =
       s.owners == 0 || s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet];
   held.over = !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code.has_value();

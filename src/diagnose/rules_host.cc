@@ -73,6 +73,7 @@ void say_what_code_may_be(const Analysis& a, const HostSummary& s, bool in_pause
 Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   Finding finding;
   finding.claims = std::move(claims);
+  in_pauses |= at_times_only(a, finding.claims);
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   finding.tiers = "NP";
   finding.confidence = Confidence::kMedium;

@@ -32,6 +32,8 @@ struct Loader {
   bool asleep = false;   // on a timer
   bool starved = false;  // for a core
   double busy = 0;       // of each worker's time from the first kernel to the last: ran, or waited for a core
+  double unasked = 0;    // ... waited for the process on the GPU to ask for more
+  double paused = 0;     // of the time from the first kernel to the last: the GPU waited for something else
 };
 
 Loader loader_of(const Analysis& a, const HostSummary& s) {
@@ -48,6 +50,14 @@ Loader loader_of(const Analysis& a, const HostSummary& s) {
                     return slice.account != Account::kStartup && slice.account != Account::kTeardown;
                   }));
   loader.busy = loop.helper_cpu / static_cast<double>(std::max<std::size_t>(1, loop.helpers)) + loop.helper_delay;
+  loader.unasked = share_for_owners(a, loop.helper_looks);
+  Nanos paused = 0, all = 0;
+  for (const LedgerEntry& entry : a.ledger.entries) {
+    if (entry.account == Account::kStartup || entry.account == Account::kTeardown) continue;
+    all += entry.ns;
+    if (entry.account != Account::kInput && !is_busy(entry.account)) paused += entry.ns;
+  }
+  loader.paused = static_cast<double>(paused) / static_cast<double>(std::max<Nanos>(1, all));
   return loader;
 }
 
@@ -70,15 +80,20 @@ void wait_for_a_connection(const Analysis& a, const HostSummary& s, Finding& fin
       s.helpers);
 }
 
+// Each begins when it is asked for, so that nothing is ready before.
+void short_programs(Finding& finding) {
+  finding.candidates = {Cause::kInputTooFewWorkers, Cause::kInputInMainProcess, Cause::kSlowStorage};
+  finding.title = "The GPU waits while short programs of the job prepare its data";
+  finding.advice = "prepare the data once, or in worker processes that stay";
+  finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
+}
+
 // Without worker processes: the process on the GPU reads its data itself.
 void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork]) {
-    finding.candidates = {Cause::kInputInMainProcess, Cause::kInputTooFewWorkers, Cause::kSlowStorage};
-    finding.title = "The GPU waits while short programs of the job prepare its data";
+    short_programs(finding);
     finding.evidence.push_back(fmt::format("processes that it started and that ended within a sample used {} cores",
                                            human_figure(s.unseen_cpu, 2)));
-    finding.advice = "prepare the data once, or in worker processes that stay";
-    finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
     return;
   }
   const double enough = a.limits[Threshold::kHelpersInDisk];
@@ -231,6 +246,7 @@ void say_who_works(const Analysis& a, const HostSummary& s, Finding& finding) {
 
 void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
   const double at_work = workers_at(a, finding.claims).at_work;
+  constexpr double kNearlyAll = 0.9;
   const bool read_little = s.helper_read && *s.helper_read < a.limits[Threshold::kReading];
   finding.title = "The GPU waits for the data loader";
   finding.advice = workers_advice(a, s);
@@ -252,10 +268,14 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
   } else {
     finding.candidates = {Cause::kBurstyInput, Cause::kInputTooFewWorkers};
     if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) finding.candidates.push_back(Cause::kSlowStorage);
-    finding.evidence.push_back(fmt::format(
-        "from the first kernel to the last a worker was busy for {}: on average they are fast enough, or wait for "
-        "something themselves",
-        human_percent(loader.busy)));
+    // What is not at work because nobody asked for more has more ready than is taken, unless that was in other pauses.
+    const bool ahead = loader.unasked >= kNearlyAll * (1 - loader.busy) &&
+                       loader.busy + loader.paused < a.limits[Threshold::kWorkersFull];
+    finding.evidence.push_back(
+        fmt::format("from the first kernel to the last a worker was busy for {}{}", human_percent(loader.busy),
+                    ahead ? ", and had nothing to do for the rest: on average they are fast enough"
+                          : ": on average they are fast enough, or wait for something themselves"));
+    if (ahead) finding.cause = Cause::kBurstyInput, finding.candidates.clear();
     finding.advice = "look at the slowest batches: larger prefetch";
     if (room_for_workers(a)) finding.advice += ", or more loader workers";
     say_who_works(a, s, finding);
@@ -323,6 +343,12 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a, parts, finding.claims)) {
     runs_programs(a, finding, loader.starved);
     ends = true;  // the last one may run after the last kernel
+  } else if (!has_workers(a, parts, finding.claims) && own_code(a, finding.claims) >= a.limits[Threshold::kMajority] &&
+             share_in(a, finding.claims, stacks::Family::kLoaderWait) < a.limits[Threshold::kMaterial]) {
+    short_programs(finding);
+    finding.evidence.push_back(fmt::format("no process that it started lived for {} of the time",
+                                           human_percent(a.limits[Threshold::kJobLifetime])));
+    if (loader.starved) finding.candidates.push_back(Cause::kCpuOversubscribed);
   } else if (loader.storage || loader.network) {
     if (loader.storage)
       wait_for_storage(finding);

@@ -292,6 +292,34 @@ void loads_unseen(const Analysis& a, Nanos compiled, Finding& finding) {
                                            : "headroom run, or " + stack_dump(a));
 }
 
+// Somebody else had much of the memory of its GPU for most of the start, while the job slept: it may have tried again
+// until there was room.
+void may_wait_for_room(const Analysis& a, Finding& finding) {
+  constexpr double kMuch = 0.5;  // of the memory, by judgement
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  const bool asleep = share_in(a, finding.claims, stacks::Family::kSleep) >= a.limits[Threshold::kMajority] ||
+                      (s.owners > 0 && s.owner_cpu + s.owner_delay + s.owner_threads + s.helper_cpu <
+                                           a.limits[Threshold::kHelpersAtWork]);
+  for (const Tenant& tenant : a.tenants) {
+    const auto total = a.devices[tenant.device].device.memory_total_bytes;
+    const Claims there{{tenant.device, tenant.use.begin, tenant.use.end, Account::kStartup, -1}};
+    if (!asleep || !total || static_cast<double>(tenant.peak_bytes) < kMuch * static_cast<double>(*total) ||
+        2 * length(common(finding.claims, there)) < finding.cost())
+      continue;
+    finding.evidence.push_back(fmt::format(
+        "process {} outside the job held up to {} of the {} of {} meanwhile, and the job slept: it may have "
+        "waited for room",
+        tenant.process.pid, human_bytes(tenant.peak_bytes), human_bytes(*total), a.device_name(tenant.device)));
+    finding.cause.reset();
+    finding.candidates = {Cause::kForeignTenant, Cause::kStartupLoad};
+    finding.advice =
+        "see whether it tries again there until there is memory: start it when that process has gone, or "
+        "on another GPU; else " +
+        finding.advice;
+    return;
+  }
+}
+
 // Imports, data, models: all that stacks show is not in a compiler, and hardly one ran.
 Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   Finding finding = about(a, std::move(claims));
@@ -311,6 +339,7 @@ Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   finding.told_apart_from.push_back(
       compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")
                     : fmt::format("compiling: that was for {} beside", human_duration(compiled)));
+  may_wait_for_room(a, finding);
   return finding;
 }
 

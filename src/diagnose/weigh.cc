@@ -46,7 +46,6 @@ constexpr std::array kExpected{
     Expectation{Cause::kSyncPoints, Clue::kWaitsForKernels, 2},
     Expectation{Cause::kSyncPoints, Clue::kHardlyWaitsForKernels, -6},
     Expectation{Cause::kSyncPoints, Clue::kPauses, -5},
-    Expectation{Cause::kSyncPoints, Clue::kPlainCode, -6},
     Expectation{Cause::kSyncPoints, Clue::kOwnCode, -2},
     Expectation{Cause::kSyncPoints, Clue::kOnTimer, -3},
     Expectation{Cause::kSyncPoints, Clue::kOnConnection, -4},

@@ -10,6 +10,7 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
+#include "diagnose/rules.h"
 
 namespace headroom::diagnose {
 
@@ -70,12 +71,28 @@ std::string child_sentence(const Work& child) {
                      child.workers, human_figure(child.cores, 2), child.busiest.pid, name_of(child.busiest));
 }
 
+namespace {
+
+// A new shape, or a new kernel, is compiled while the training goes on, as others were before it began.
+void say_that_it_compiles(const std::optional<Work>& child, Finding& finding) {
+  finding.cause = Cause::kCompileWarmup;
+  finding.candidates.clear();
+  finding.title = "The GPU waits while the training process waits for a compiler that it started";
+  if (child) finding.evidence.insert(finding.evidence.begin(), child_sentence(*child));
+  finding.advice = "keep what is compiled (a cache on disk), and the same shapes: pad or bucket them";
+  finding.would_overturn = "the times of steps of one shape: if later ones take as long as the first, this is wrong";
+}
+
+}  // namespace
+
 void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (!waits_for_child(a, s, finding.claims)) return;
+  if (2 * length(compiling(a, finding.claims)) >= finding.cost())
+    return say_that_it_compiles(children_at_work(a, finding.claims), finding);
   const bool pauses = 2 * length(in_pauses(a, finding.claims)) >= finding.cost();
   Causes theirs =
       pauses ? Causes{Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess, Cause::kCheckpointSync}
-             : Causes{Cause::kInputInMainProcess, Cause::kHostGraphBuilding};
+             : Causes{Cause::kInputInMainProcess, Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding};
   const auto child = children_at_work(a, finding.claims);
   if (!child) {  // which waits itself, as for a network, or was not looked at
     if (finding.cause) return;

@@ -551,7 +551,7 @@ constexpr std::array kCauses{
         .beyond = "",
         .signature = "processes outside the job with a compute context, kernels or a good part of the memory",
         .look_alikes = "the desktop: graphics contexts only",
-        .accounts = {Account::kForeign},
+        .accounts = {Account::kForeign, Account::kStartup},
         .overturn = "ps -o ppid,cmd -p PID of that process: if the job started it, this is wrong",
     },
     CauseInfo{

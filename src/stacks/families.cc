@@ -97,6 +97,12 @@ const std::array kRules{
     FamilyRule{F::kLoaderFetch, "", "read_batch", true},
     FamilyRule{F::kLoaderFetch, "", "fetch_batch", true},
     FamilyRule{F::kLoaderFetch, "", "sample_batch", true},
+    FamilyRule{F::kLoaderFetch, "", "make_batch*", true},
+    FamilyRule{F::kLoaderFetch, "", "iter_batch*", true},
+    FamilyRule{F::kLoaderFetch, "", "load_record*", true},
+    FamilyRule{F::kLoaderFetch, "", "read_record*", true},
+    FamilyRule{F::kLoaderFetch, "", "load_example*", true},
+    FamilyRule{F::kLoaderFetch, "", "read_example*", true},
     FamilyRule{F::kLoaderFetch, "", "load_sample*", true},
     FamilyRule{F::kLoaderFetch, "", "read_sample*", true},
     FamilyRule{F::kLoaderFetch, "", "load_image*", true},
@@ -226,6 +232,10 @@ const std::array kRules{
     FamilyRule{F::kCheckpoint, "xgboost/core.py", "save_model"},
     FamilyRule{F::kCheckpoint, "lightgbm/basic.py", "save_model"},
     FamilyRule{F::kCheckpoint, "orbax/checkpoint/", "save*"},
+    FamilyRule{F::kCheckpoint, "numpy/lib/npyio.py", "*savez*"},  // several arrays by name, as weights are
+    FamilyRule{F::kCheckpoint, "numpy/lib/_npyio_impl.py", "*savez*"},
+    FamilyRule{F::kCheckpoint, "joblib/numpy_pickle.py", "dump"},
+    FamilyRule{F::kCheckpoint, "flax/training/checkpoints.py", "save*"},
     FamilyRule{F::kCheckpoint, "", "*checkpoint*", true},
     FamilyRule{F::kCheckpoint, "", "*ckpt*", true},
     FamilyRule{F::kCheckpoint, "", "save_state*", true},
@@ -323,6 +333,7 @@ const std::array kRules{
     FamilyRule{F::kLock, "/multiprocessing/pool.py", "get"},
     FamilyRule{F::kLock, "/multiprocessing/pool.py", "next"},
     FamilyRule{F::kLock, "/threading.py", "acquire"},
+    FamilyRule{F::kLock, "", "acquire()"},
     FamilyRule{F::kLock, "", "flock()"},
     FamilyRule{F::kLock, "", "lockf()"},
 };
@@ -477,8 +488,10 @@ bool is_plain_call(std::string_view name) {
 
 // Python's own library, and packages that use no GPU.
 bool is_plain_library(const Frame& frame) {
-  constexpr std::array<std::string_view, 11> kPackages{"numpy/",    "pandas/",  "PIL/",  "cv2/",     "scipy/", "yaml/",
-                                                       "requests/", "urllib3/", "h5py/", "pyarrow/", "nltk/"};
+  constexpr std::array<std::string_view, 14> kPackages{"numpy/", "pandas/",   "PIL/",     "cv2/",     "scipy/",
+                                                       "yaml/",  "requests/", "urllib3/", "h5py/",    "pyarrow/",
+                                                       "nltk/",  "sklearn/",  "skimage/", "networkx/"};
+  if (frame.file == "<__array_function__ internals>") return true;  // numpy's wrappers
   const std::string_view library = in_library(frame.file);
   const auto packages = library.find("-packages/");
   if (packages == std::string_view::npos)
@@ -550,7 +563,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   const bool innermost_is_users = users && *users + (is_call(frames.back()) ? 2 : 1) == frames.size();
   kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
   if (kind.own && kind.family == Family::kNone && short_name(frames.back()) == "sleep()") kind.family = Family::kSleep;
-  kind.plain = kind.family == Family::kNone && is_plain(frames);
+  kind.plain = (kind.family == Family::kNone || kind.family == Family::kMetrics) && is_plain(frames);
   if (kind.family == Family::kLoaderWait) {
     kind.where = info(kind.family).label;
   } else if (kind.family == Family::kImport) {

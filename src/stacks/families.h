@@ -87,8 +87,8 @@ struct StackKind {
   bool in_loop = false;       // the event loop of asyncio has nothing to run: all coroutines wait
   bool of_processes = false;  // what it waits in is between processes: a pipe, a queue or a barrier of multiprocessing
   ForThread for_thread = ForThread::kNo;
-  // Of code that no rule knows: it is in Python's own library, in one that uses no GPU, or in a function in C that is
-  // known to use none, so that it launches no kernel and waits for none.
+  // Of metrics, and of code that no rule knows: it is in Python's own library, in one that uses no GPU, or in a
+  // function in C that is known to use none, so that it launches no kernel and waits for none.
   bool plain = false;
   bool feeds_main = false;  // another thread, while the main one waits so: set by stack_view()
   // Of a function of the user's: the other one of his that called it, and what the frames outside of it are a part of.

@@ -121,6 +121,7 @@ TEST(Families, WhatALineCallsTellsWhatItIsAtAndNotWhere) {
   EXPECT_EQ(kind_of({kMain, kTrain, at("images.cuda")}),
             (StackKind{Family::kCopy, Busy::kUnknown, "train (train.py)"}));
   EXPECT_EQ(kind_of({kMain, kTrain, at("cv2.imread")}).family, Family::kLoaderFetch);
+  EXPECT_EQ(kind_of({kMain, kTrain, at("lock.acquire")}).family, Family::kLock);
   StackKind own{Family::kNone, Busy::kUnknown, "train (train.py)"};
   own.own = true;
   EXPECT_EQ(kind_of({kMain, kTrain}), own);
@@ -141,6 +142,14 @@ TEST(Families, AnEventLoopThatHasNothingToRunIsKnown) {
   EXPECT_FALSE(kind_of({kMain, kTrain, select}).in_loop) << "the user's own";
 }
 
+TEST(Families, AnArchiveOfArraysIsAState) {
+  const std::string zip = "ZipFile.write (/usr/lib/python3.11/zipfile.py:9)";
+  const auto family = [&](const std::string& called) { return kind_of({kMain, kTrain, called, zip}).family; };
+  EXPECT_EQ(family("_savez (" + kDist + "numpy/lib/npyio.py:9)"), Family::kCheckpoint);
+  EXPECT_EQ(family("dump (" + kDist + "joblib/numpy_pickle.py:9)"), Family::kCheckpoint);
+  EXPECT_EQ(family("save (" + kDist + "numpy/lib/npyio.py:9)"), Family::kNone) << "one array: a result, or data";
+}
+
 TEST(Families, CodeThatUsesNoGpuIsPlain) {
   const auto at = [](const std::string& call) { return text_of_call(call, "/home/u/train.py", 30); };
   const auto plain = [](const std::string& frame) { return kind_of({kMain, kTrain, frame}).plain; };
@@ -150,6 +159,13 @@ TEST(Families, CodeThatUsesNoGpuIsPlain) {
     EXPECT_FALSE(plain(at(call))) << call;
   EXPECT_TRUE(plain("JSONEncoder.iterencode (/usr/lib/python3.11/json/encoder.py:9)"));
   EXPECT_TRUE(plain("where (" + kDist + "numpy/core/multiarray.py:9)"));
+  EXPECT_TRUE(kind_of({kMain, kTrain, "searchsorted (<__array_function__ internals>:177)",
+                       "searchsorted (" + kDist + "numpy/core/fromnumeric.py:9)"})
+                  .plain);
+  const std::string metrics = "roc_auc_score (" + kDist + "sklearn/metrics/_ranking.py:9)";
+  EXPECT_EQ(kind_of({kMain, kTrain, metrics}).family, Family::kMetrics);
+  EXPECT_TRUE(plain(metrics)) << "of the packages with metrics one that uses none";
+  EXPECT_FALSE(plain("compute (" + kDist + "torchmetrics/metric.py:9)"));
   EXPECT_FALSE(plain("relu (" + kDist + "mylib/functional.py:9)"));
   EXPECT_FALSE(
       kind_of({kMain, kTrain, "f (" + kDist + "mylib/x.py:9)", "deepcopy (/usr/lib/python3.11/copy.py:9)"}).plain)
