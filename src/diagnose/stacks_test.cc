@@ -717,6 +717,21 @@ TEST(StackFindings, CodeThatUsesNoGpuIsNotLaunchBound) {
   EXPECT_THAT(first("x.mul_() (/u/train.py:9)").candidates, Contains(Cause::kLaunchBound));
 }
 
+// Metrics load nothing; in a package that uses no GPU they launch nothing, either.
+TEST(StackFindings, MetricsInEachStepAreHostCode) {
+  const auto first = [](const std::string& called) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.7; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i)
+      builder.stacks(7, i, i + 1, {"train (/u/train.py:1)", "score (/u/train.py:9)", called});
+    return explain(builder.build()).findings.front();
+  };
+  const Finding metrics = first("f1_score (/usr/lib/python3/dist-packages/sklearn/metrics/_ranking.py:1)");
+  EXPECT_EQ(metrics.cause, Cause::kHostGraphBuilding);
+  EXPECT_EQ(metrics.title, "The GPU waits for metrics in the training process: score (train.py)");
+  EXPECT_THAT(first("f1 (/u/mine.py:1)").candidates, Contains(Cause::kInputInMainProcess));
+}
+
 // A list that is searched, a history that is written anew: each step takes longer than the one before.
 TEST(StackFindings, CodeThatTakesMoreAndMoreOfTheTimeIsSaidTo) {
   const auto evidence = [](double grows) {
