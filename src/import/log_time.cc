@@ -48,7 +48,10 @@ std::optional<Nanos> TimeReader::read(std::string_view text) {
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
   auto at = calendar ? read_calendar(text) : read_epoch(text);
   if (!at)
-    if (const auto worded = parse_worded_time(text, order_)) at = apply_zone(worded->local, worded->zone);
+    if (const auto worded = parse_worded_time(text, order_, year_)) {
+      at = apply_zone(worded->local, worded->zone);
+      year_missing_ = year_missing_ || (at && worded->no_year);
+    }
   if (at && *at % kSecond != 0) whole_ = false;
   return at;
 }
