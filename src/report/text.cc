@@ -179,6 +179,8 @@ std::string read_of_times(const Explanation& e) {
                    : fmt::format(". In the log {} (--date-order says it)", info(LossKind::kAssumedDateOrder).help);
     if (loss.what == info(LossKind::kNoGpuColumn).name && loss.detail.starts_with("the rows below"))
       words += ". In the log " + loss.detail;
+    if (loss.what == info(LossKind::kNoDate).name && loss.detail.find("no year") != std::string::npos)
+      words += ". In the log " + loss.detail;
     if (loss.what == info(LossKind::kSharedSecond).name && loss.detail.find("whole minutes") != std::string::npos)
       words += ". In the log times tell whole minutes: rows of one minute are spread over it";
   }
