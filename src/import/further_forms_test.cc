@@ -90,12 +90,17 @@ TEST(FurtherForms, DatesWithoutAYearAreOfOneThatIsSaid) {
   const std::string rows = lines_of("time,gpu_util\n", [](int i) { return fmt::format("Nov  5 21:13:0{0},9{0}", i); });
   const Recording r = read_log(rows);
   expect_rows(r);
-  EXPECT_THAT(detail(r, "no_date"), HasSubstr("times carry no year: taken as of 1970"));
+  EXPECT_THAT(detail(r, "no_date"), HasSubstr("times carry no year: taken as of 1972"));
   ImportOptions options;
   options.start_date = *start_date_of("2025-01-01");
   const Recording told = read_log(rows, options);
   EXPECT_EQ(told.tracks[0].at[0], kT0);
   EXPECT_EQ(lost(told, "no_date"), 0);
+  const Recording eve = read_log(
+      "time,gpu_util\nDec 31 23:59:58,90\nDec 31 23:59:59,91\nJan  1 00:00:00,92\nJan  1 00:00:01,93\n", options);
+  expect_rows(eve);
+  const Recording leap = read_log("time,gpu_util\nFeb 28 23:59:59,90\nFeb 29 00:00:00,91\n");
+  EXPECT_THAT(times(leap), ElementsAre(0, 1));
   const Recording stamped = read_log(lines_of("", [](int i) {
     return (i == 0 ? "Nov 05 21:13:00 #Entity   GPUTL          POWER\nNov 05 21:13:00 ID                   W\n" : "") +
            fmt::format("Nov 05 21:13:0{0} GPU 0     9{0}             310.5", i);

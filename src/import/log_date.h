@@ -19,7 +19,7 @@ struct WordedTime {
 };
 // "Mon Feb  3 10:00:00 2025" (date(1), ctime), "03/02/2025 10:00:00 PM", "3 Feb 2025, 10:00", "20250203-100000" and
 // their like; of `year` where it names none. Nothing for what is no date with a time, or one whose order is not known.
-inline constexpr int kFirstYear = 1970;
+inline constexpr int kFirstYear = 1972;  // with a 29th of February
 [[nodiscard]] std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order,
                                                           int year = kFirstYear);
 

@@ -45,6 +45,7 @@ class TimeReader {
   [[nodiscard]] std::int64_t last_offset_seconds() const { return last_offset_; }
 
  private:
+  [[nodiscard]] WordedTime in_its_year(std::string_view text, WordedTime time);
   [[nodiscard]] std::optional<Nanos> read_calendar(std::string_view text);
   [[nodiscard]] std::optional<Nanos> read_epoch(std::string_view text);
   [[nodiscard]] std::optional<Nanos> read_excel_days(std::string_view text);
@@ -56,6 +57,7 @@ class TimeReader {
   DateOrder order_ = DateOrder::kUnknown;
   int year_ = kFirstYear;
   bool year_missing_ = false;
+  Nanos last_local_ = 0;  // of a time without a year
   bool whole_ = true, zone_missing_ = false, zone_named_ = false, since_beginning_ = false, excel_days_ = false;
   const SummerZone* zone_ = nullptr;  // that the log names: its first row in summer time or not, with this offset
   bool first_in_summer_ = false, summer_time_changed_ = false;

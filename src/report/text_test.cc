@@ -89,9 +89,9 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   EXPECT_THAT(to_text(e, options), Not(HasSubstr("taken as one GPU"))) << "it is what most such logs are";
   e.losses = {make_loss(LossKind::kAssumedDateOrder, 1, "read with the day first, as where")};
   EXPECT_THAT(to_text(e, options), HasSubstr("read with the day first, as where numbers have decimal commas"));
-  e.losses = {make_loss(LossKind::kNoDate, 1, "times carry no year: taken as of 1970 (--start-date says it)")};
+  e.losses = {make_loss(LossKind::kNoDate, 1, "times carry no year: taken as of 1972 (--start-date says it)")};
   EXPECT_THAT(to_text(e, options),
-              HasSubstr("In the log times carry no year: taken as of 1970 (--start-date says it)."));
+              HasSubstr("In the log times carry no year: taken as of 1972 (--start-date says it)."));
   e.losses.clear();
   e.meta.extra["decimal_commas"] = "'73,8' as 73.8";
   EXPECT_THAT(to_text(e, options), HasSubstr("Commas in the log were read as decimal points: '73,8' as 73.8."));
