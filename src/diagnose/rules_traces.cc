@@ -278,8 +278,10 @@ Finding allocator(const Analysis& a, Claims claims) {
   finding.title = "The GPU waits while device memory is allocated and freed";
   finding.told_apart_from = {
       "the first steps, where an allocator takes its memory: it goes on to the end of the trace"};
-  finding.advice =
-      "no torch.cuda.empty_cache() in the step; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of one shape";
+  finding.advice = may_be_no_python(a)
+                       ? "allocate once, before the loop, and keep it; or take memory from a pool (cudaMallocAsync)"
+                       : "no torch.cuda.empty_cache() in the step; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; "
+                         "batches of one shape";
   gains_by_removal(a, finding, "if no memory was allocated or freed then");
   return finding;
 }

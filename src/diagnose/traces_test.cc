@@ -542,7 +542,7 @@ TEST(Traces, OfMemoryThatIsPinnedAlreadyNobodyIsToldToPinIt) {
 }
 
 // Ten steps of 10 us: kernels for 5, and 4 in this call from step `from` to step `to`.
-Explanation with_calls(const std::string& call, int from, int to) {
+Explanation with_calls(const std::string& call, int from, int to, bool python = true) {
   Profile profile{.device = {}, .thread = {}, .kernels = 1};
   for (int step = 0; step < 10; ++step) {
     const Nanos at = 10 * step;
@@ -552,7 +552,9 @@ Explanation with_calls(const std::string& call, int from, int to) {
     if (step >= from && step < to) profile.thread.push_back({at + 5, {"aten::empty", call}});
     profile.thread.push_back({at + 9, {"aten::mm", "cudaLaunchKernel"}});
   }
-  return explain(profile.build());
+  Recording recording = profile.build();
+  if (!python) recording.meta.extra["python"] = "no sign of it";
+  return explain(recording);
 }
 
 TEST(Traces, MemoryThatIsAllocatedToTheEndIsChurnAndThatOfTheFirstStepsIsNot) {
@@ -565,6 +567,11 @@ TEST(Traces, MemoryThatIsAllocatedToTheEndIsChurnAndThatOfTheFirstStepsIsNot) {
   EXPECT_GE(churn->gain->high, 100.0 / 60 * 0.99);
   EXPECT_FALSE(find(with_calls("cudaMalloc", 0, 4), Cause::kAllocatorChurn)) << "an allocator takes it and keeps it";
   EXPECT_FALSE(find(with_calls("cudaMallocAsync", 0, 10), Cause::kAllocatorChurn)) << "of a pool";
+  EXPECT_NE(churn->advice.find("torch.cuda.empty_cache()"), std::string::npos);
+  const Explanation other = with_calls("cudaMalloc", 0, 10, false);
+  const Finding* of_other = find(other, Cause::kAllocatorChurn);
+  ASSERT_TRUE(of_other);
+  EXPECT_EQ(of_other->advice.find("torch"), std::string::npos) << "a program without a sign of Python";
 }
 
 TEST(Traces, CommunicationThatNoOtherKernelHidesIsExposed) {

@@ -110,7 +110,8 @@ std::pair<std::string, std::string> too_many_bytes(std::size_t most) {
 struct ByteStream::State {
   Fd file;
   int fd = -1;
-  std::string_view text;  // of a stream without a file, what is left of it
+  std::string_view text;                     // of a stream without a file, what is left of it
+  std::function<std::string_view()> source;  // else what gives it
   std::vector<char> block, unpacked;
   std::string_view raw;  // what is left of the block
   std::unique_ptr<Unpacker> unpacker;
@@ -121,6 +122,10 @@ struct ByteStream::State {
   // The next bytes as they lie there.
   bool fill() {
     if (!raw.empty()) return true;
+    if (source) {
+      raw = source();
+      return !raw.empty();
+    }
     if (fd < 0) {
       raw = text.substr(0, kBlock);
       text.remove_prefix(raw.size());
@@ -214,6 +219,12 @@ Result<ByteStream> ByteStream::open(const std::string& path) {
 ByteStream ByteStream::of(std::string_view text) {
   auto state = std::make_unique<State>();
   state->text = text;
+  return ByteStream(std::move(state));
+}
+
+ByteStream ByteStream::from(std::function<std::string_view()> more) {
+  auto state = std::make_unique<State>();
+  state->source = std::move(more);
   return ByteStream(std::move(state));
 }
 

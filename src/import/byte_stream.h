@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ class ByteStream {
   [[nodiscard]] static Result<ByteStream> open(const std::string& path);
   // The bytes of `text`, which outlives it: for tests, and for what is in memory anyway.
   [[nodiscard]] static ByteStream of(std::string_view text);
+  // What `more` gives, until it gives nothing; it may take from another stream, which outlives this one.
+  [[nodiscard]] static ByteStream from(std::function<std::string_view()> more);
   ByteStream(ByteStream&& other) noexcept;
   ByteStream& operator=(ByteStream&& other) noexcept;
   ~ByteStream();

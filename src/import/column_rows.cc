@@ -306,9 +306,11 @@ void name_uses(std::vector<std::string_view>& names, std::string_view rows, char
   if (seen.size() < 2) return;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto number = only_a_gpu(names[i]);
-    const bool percent = number && std::all_of(seen.begin(), seen.end(), [&](const auto& row) {
-                           return row[i].ends_with('%') && is_digit(row[i][0]);
-                         });
+    if (!number) continue;
+    const auto is_share = [&](const auto& row) { return row[i].ends_with('%') && is_digit(row[i][0]); };
+    const bool percent =
+        std::any_of(seen.begin(), seen.end(), is_share) &&
+        std::all_of(seen.begin(), seen.end(), [&](const auto& row) { return row[i].empty() || is_share(row); });
     if (percent) names[i] = kUses[static_cast<std::size_t>(*number)];
   }
 }
@@ -365,9 +367,18 @@ void name_milliwatts(std::vector<std::string_view>& names, const Rows& rows) {
   }
 }
 
+// MangoHud's log of frames counts nanoseconds, and memory in GiB.
+void name_units_of_mangohud(std::vector<std::string_view>& names) {
+  const auto has = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (!has("fps") || !has("frametime") || !has("elapsed")) return;
+  std::replace(names.begin(), names.end(), std::string_view("elapsed"), std::string_view("elapsed_ns"));
+  std::replace(names.begin(), names.end(), std::string_view("gpu_vram_used"), std::string_view("gpu_vram_used_gib"));
+}
+
 }  // namespace
 
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
+  name_units_of_mangohud(names);
   name_uses(names, rows, separator);
   bool metric = false, time = false, gpu = false, host = false;
   const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
@@ -405,7 +416,8 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
     return names;
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty() || names[i] == "-" || csv_column(names[i])) continue;  // "-": --columns leaves it out
+    const bool unnamed = names[i].empty() && i > 0;  // the first is the rows' name in a table of pandas
+    if (unnamed || names[i] == "-" || csv_column(names[i])) continue;  // "-": --columns leaves it out
     if (!time && are_times(seen, i))
       names[i] = "timestamp", time = true;
     else if (!gpu && may_name_gpus(names[i]) && (are_gpus(seen, i) || are_gpus_of_hosts(seen, i)))

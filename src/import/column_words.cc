@@ -74,6 +74,8 @@ constexpr std::array kSynonyms{
     Pair{"cuda", "gpu"},
     Pair{"device", "gpu"},
     Pair{"gpus", "gpu"},
+    Pair{"aip", "gpu"},  // of Intel's Gaudi, as hl-smi has it
+    Pair{"hpu", "gpu"},
     Pair{"avg", ""},
     Pair{"average", ""},
     Pair{"mean", ""},
@@ -204,12 +206,12 @@ constexpr std::array<std::string_view, 21> kAroundReasons{
 constexpr std::array<std::string_view, 8> kOfThrottling{"throttle", "throttling", "throttled", "reason",
                                                         "reasons",  "limiter",    "limiters",  "perfcap"};
 
-constexpr std::array<std::string_view, 21> kClocks{"time",    "timestamp", "datetime", "date",     "elapsed", "seconds",
+constexpr std::array<std::string_view, 22> kClocks{"time",    "timestamp", "datetime", "date",     "elapsed", "seconds",
                                                    "runtime", "uptime",    "epoch",    "created",  "secs",    "stamp",
                                                    "t",       "when",      "wall",     "recorded", "logged",  "sampled",
-                                                   "scraped", "collected", "measured"};
-constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
-                                                          "uptime",  "relative", "secs"};
+                                                   "scraped", "collected", "measured", "monotonic"};
+constexpr std::array<std::string_view, 7> kSinceBeginning{"elapsed",  "seconds", "runtime",  "uptime",
+                                                          "relative", "secs",    "monotonic"};
 constexpr std::array<std::string_view, 28> kOfClocks{
     "resources", "unix", "local",  "utc",    "at",         "relative", "rel",  "since", "start", "wall",
     "iso",       "sec",  "log",    "sample", "in",         "the",      "and",  "et",    "und",   "y",

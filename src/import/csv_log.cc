@@ -119,6 +119,7 @@ class CsvReader {
       below_header_ = std::exchange(other_header_, 0);
     }
     if (numbered_) reader_.number_rows();
+    if (!commas_.first().empty()) reader_.had_decimal_commas(commas_.first());
     return reader_.finish();
   }
 
@@ -210,6 +211,16 @@ class CsvReader {
   Result<void> first_line(const LineCursor& at) {
     separator_ = separator_of(at.line());
     split_cells(at.line(), separator_, cells_);
+    if (auto levels = two_levels(cells_, at.at_hand(), separator_)) {
+      sensors_ = std::move(levels->names);
+      above_rows_ = std::move(levels->last_line);
+      return {};
+    }
+    if (!above_rows_.empty()) {
+      if (at.line() != above_rows_) return {};
+      header_ = at.line();
+      return use({sensors_.begin(), sensors_.end()}, at.number());
+    }
     if (are_sensors(cells_)) {
       sensors_.assign(cells_.begin(), cells_.end());
       return {};
@@ -303,7 +314,7 @@ class CsvReader {
     }
     reader_.set_order(finder.order());
     if (finder.order() != DateOrder::kUnknown || TimeReader({}).read(first)) return {};
-    if (finder.one_day()) return void(reader_.assume_month_first(first)), Result<void>{};
+    if (finder.one_day()) return void(reader_.assume_order(first, !commas_.first().empty())), Result<void>{};
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: which is the day of '{}' no row tells", name_, lines.number(), first),
                 "--date-order day-first or month-first says it");
@@ -493,6 +504,7 @@ class CsvReader {
   char separator_ = ',';
   std::string header_ = "\n";         // no line is equal to it
   std::vector<std::string> sensors_;  // of the header above the names; then the names that it gives
+  std::string above_rows_;            // the last line of a header of two levels
   std::string stamp_;                 // a line that is a time, of the rows below it
   bool stamped_ = false;              // the rows have no time, and lines between them have
   // Rows below each such line, one of each GPU; whether they are numbered by their order; of the row that comes next.

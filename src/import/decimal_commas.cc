@@ -53,6 +53,14 @@ bool has_no_decimals(std::string_view name) {
          !(rule->role == ColumnRole::kFact && rule->fact == DeviceFact::kMemoryTotal);
 }
 
+// "73,8" around its comma; "" for the seconds of a time of day.
+std::string_view number_around(std::string_view line, std::size_t comma) {
+  std::size_t begin = comma, end = comma + 1;
+  while (begin > 0 && is_digit(line[begin - 1])) --begin;
+  while (end < line.size() && is_digit(line[end])) ++end;
+  return begin > 0 && line[begin - 1] == ':' ? std::string_view() : line.substr(begin, end - begin);
+}
+
 std::string_view number_in(std::string_view cell) {
   return cell.substr(0, std::min(cell.find_first_not_of("0123456789.,"), cell.size()));
 }
@@ -284,6 +292,7 @@ std::string_view DecimalCommas::without_group_points(std::string_view line) {
 
 std::string_view DecimalCommas::with_points(std::string_view line) {
   if (places_.empty()) return line;
+  for (std::size_t i = 0; i < places_.size() && first_.empty(); ++i) first_ = number_around(line, places_[i]);
   changed_ = line;
   for (const std::size_t at : places_) changed_[at] = '.';
   return changed_;

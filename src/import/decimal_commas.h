@@ -25,6 +25,8 @@ class DecimalCommas {
   // The same for a row that has so many cells otherwise: if it has as many as the header then, and if all commas within
   // cells can be nothing but decimal points.
   [[nodiscard]] std::string_view pointed_row(std::string_view line, std::size_t cells);
+  // The first number that had one, "73,8"; empty: none had. A part of a second behind a comma is no such number.
+  [[nodiscard]] const std::string& first() const { return first_; }
 
  private:
   void look_for_groups(LineCursor& lines, char separator);
@@ -39,7 +41,7 @@ class DecimalCommas {
   std::vector<bool> pairs_;                                      // by column: it is two cells of a row
   std::size_t cells_ = std::numeric_limits<std::size_t>::max();  // of the header, where a row may have some
   std::vector<std::size_t> places_;                              // in the line
-  std::string changed_, ungrouped_;
+  std::string changed_, ungrouped_, first_;
   char grouped_cells_ = 0;  // what stands between cells, where points group digits
 };
 

@@ -22,6 +22,7 @@ TEST(DecimalCommas, WithinQuotesAreDecimalWhereOneCanBeNothingElse) {
                                              [](int i) { return fmt::format("\"{},5\",\"7312,250\"", 90 + i); }));
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.905, 0.915, 0.925, 0.935));
   EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 7312.25 * 1048576);
+  EXPECT_EQ(r.meta.extra.at("decimal_commas"), "'90,5' as 90.5");
   const Recording fractions =
       read_log(table_of_rows("time,gpu_util", 4, [](int i) { return fmt::format("\"0,35{}\"", i + 1); }));
   EXPECT_THAT(values(fractions, Metric::kGpuUtil), ElementsAre(0.351, 0.352, 0.353, 0.354));
@@ -29,6 +30,10 @@ TEST(DecimalCommas, WithinQuotesAreDecimalWhereOneCanBeNothingElse) {
   EXPECT_NE(values(read_log(table_of_rows("time,gpu_util,mem_used_mb", 4, thousands)), Metric::kMemoryUsed)[0],
             7.312 * 1048576)
       << "nothing says that it is no thousand";
+  EXPECT_FALSE(
+      read_log(table_of_rows("time,gpu_util,mem_used_mb", 4, thousands)).meta.extra.contains("decimal_commas"));
+  const Recording seconds = read_log("time;gpu_util\n2025-11-05 21:13:00,5;90\n2025-11-05 21:13:01,5;91\n");
+  EXPECT_FALSE(seconds.meta.extra.contains("decimal_commas")) << "parts of seconds are no readings";
 }
 
 TEST(DecimalCommas, BetweenCommasAreDecimalWhereTheirDigitsCanBeNoNumbers) {
@@ -104,7 +109,7 @@ TEST(SizesOfNumbers, TimesWithoutSecondsAreOfSamplesOrOfGpus) {
     std::string text = "timestamp,gpu_util\n";
     for (int minute = 0; minute < 20; ++minute)
       for (int row = 0; row < (minute == 7 ? odd : 6); ++row)
-        text += fmt::format("9/15/2025 14:{:02},{}\n", minute, 40 + (minute * 7 + row) % 50);
+        text += fmt::format("9/15/2025 14:{:02},{}\n", minute, 40 + (minute * 13 + row * 29) % 50);
     return text;
   };
   const Recording samples = read_log(log(5));
@@ -118,11 +123,12 @@ TEST(SizesOfNumbers, TimesWithoutSecondsAreOfSamplesOrOfGpus) {
   EXPECT_EQ(read_log(named).tracks[0].at.size(), 120u) << "the rows name their GPU";
   const Error unclear = import_error(log(6));
   EXPECT_THAT(unclear.what, HasSubstr("whole minutes"));
-  EXPECT_THAT(unclear.hint, HasSubstr("--columns timestamp=- --log-interval 10s"));
+  EXPECT_THAT(unclear.hint, HasSubstr("--log-interval 10s says so"));
   ImportOptions options;
-  options.columns = "timestamp=-";
   options.interval = 10 * kSecond;
   EXPECT_EQ(read_log(log(6), options).tracks[0].at.size(), 120u) << "what the hint says works";
+  options.interval = 60 * kSecond;
+  EXPECT_FALSE(import_log("log", log(6), options).has_value()) << "six a minute are not as far apart as this";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,8 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kTegrastats, "tegrastats", "tegrastats, of a Jetson"},
     FormatName{LogFormat::kPowermetrics, "powermetrics", "powermetrics --samplers gpu_power, of a Mac"},
     FormatName{LogFormat::kAfterburner, "afterburner", "MSI Afterburner's hardware monitoring log (.hml)"},
+    FormatName{LogFormat::kTypeperf, "typeperf",
+               "typeperf \"\\GPU Engine(*)\\Utilization Percentage\" -si 1, of Windows"},
     FormatName{LogFormat::kInflux, "influx", "Telegraf's [[inputs.nvidia_smi]] in a file: InfluxDB's line protocol"},
     FormatName{LogFormat::kLines, "lines",
                "lines of a monitor of your own: 2025-06-03 14:02:11 GPU 0: util=87% power=242W"},
@@ -124,7 +127,9 @@ bool is_our_own(std::string_view text) {
   return trim(text.substr(1)).starts_with("\"recording\"");
 }
 
+// Whether these are the names of all columns, and one of them is a time.
 bool names_a_time(std::string_view columns) {
+  if (columns.find('=') != std::string_view::npos) return false;
   const std::vector<std::string_view> names = split(columns, ',');
   return std::any_of(names.begin(), names.end(), [](std::string_view name) {
     const auto rule = csv_column(trim(name));
@@ -136,12 +141,12 @@ bool names_a_time(std::string_view columns) {
 // `columns` are those of its rows, from whoever knows them.
 std::optional<std::string> timed_by_lines(std::string_view text, std::string_view columns = "") {
   const bool told = !columns.empty() && columns.find('=') == std::string_view::npos;
-  auto plain = stamps_as_lines(text, told && names_a_time(columns));
+  auto plain = stamps_as_lines(text, names_a_time(columns));
   const std::string_view head = text.substr(0, kHead);
   if (!plain || has_prefixes(head) || sniff_table(head) != LogFormat::kUnknown) return std::nullopt;
   const LogFormat format = sniff_log(*plain);
   const bool reads = told || format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv ||
-                     format == LogFormat::kDcgm || format == LogFormat::kDmon;
+                     format == LogFormat::kDcgm || format == LogFormat::kDmon || format == LogFormat::kPmon;
   return reads ? std::move(plain) : std::nullopt;
 }
 
@@ -366,6 +371,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kTegrastats:
     case LogFormat::kPowermetrics:
     case LogFormat::kAfterburner:
+    case LogFormat::kTypeperf:
     case LogFormat::kInflux:
     case LogFormat::kLines:
     case LogFormat::kDcgm:
@@ -385,21 +391,65 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
   return tl::unexpected(unknown_file(name, text));
 }
 
+namespace {
+
+bool is_csv(LogFormat format) { return format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv; }
+
+// The lines in records, block by block: each time a line of its own above those that had it, or none.
+class KeptLines {
+ public:
+  KeptLines(ByteStream& bytes, bool with_times) : lines_(bytes), with_times_(with_times) {}
+  std::string_view next() {
+    constexpr std::size_t kBlock = std::size_t{1} << 18;
+    block_.clear();
+    while (block_.size() < kBlock && lines_.next()) {
+      const auto kept = kept_line(lines_.line());
+      const std::string_view line = kept ? std::string_view(kept->line) : lines_.line();
+      if (trim(line).empty()) continue;
+      if (kept && with_times_ && kept->time != last_) block_ += (last_ = kept->time) + '\n';
+      (block_ += line) += '\n';
+    }
+    return block_;
+  }
+
+ private:
+  LineCursor lines_;
+  bool with_times_;
+  std::string block_, last_;
+};
+
+// A log whose lines a collector keeps in a record each, and which is CSV within them, as its bytes come; nothing for
+// all else. `head` is its beginning.
+std::optional<ByteStream> rows_in_records(ByteStream& bytes, std::string_view head, const ImportOptions& options) {
+  const std::string_view lines = head.substr(0, head.rfind('\n'));
+  const auto first = kept_line(lines.substr(0, lines.find('\n')));
+  const auto begin = first ? lines_of_records(lines) : std::nullopt;
+  if (!begin || !begin->starts_with(first->time)) return std::nullopt;  // the newest first, as a whole
+  const auto plain = timed_by_lines(*begin, options.columns);
+  if (!plain || has_prefixes(*plain) || timed_by_lines(*plain, options.columns)) return std::nullopt;
+  if (!is_csv(format_of("", *plain, options))) return std::nullopt;
+  const bool own_times = stamped_rows_have_times(*begin) || names_a_time(options.columns);
+  return ByteStream::from([kept = std::make_shared<KeptLines>(bytes, !own_times)] { return kept->next(); });
+}
+
+}  // namespace
+
 Result<std::optional<Recording>> import_stream(const std::string& path, ByteStream& bytes,
                                                const ImportOptions& options) {
   const std::string_view head = bytes.peek(kHead);
   const LogFormat format = format_of(path, head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
-  const bool csv = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv;
-  const bool as_it_stands =
-      !has_prefixes(head) && !plain_lines(head, !options.columns.empty()) && !timed_by_lines(head, options.columns);
-  if (csv && !is_utf16(head) && !is_unreadable(head) && as_it_stands) {
+  const auto rows_of = [&](ByteStream& rows) -> Result<std::optional<Recording>> {
     HR_TRYV(check_interval(options));
     bytes.be_bounded();
-    auto recording = read_csv_log(path, bytes, format, options);
+    auto recording = read_csv_log(path, rows, format, options);
     if (const auto sound = bytes.sound(); !sound) return tl::unexpected(within(path, sound.error()));
     return recording;
-  }
+  };
+  if (auto rows = is_utf16(head) ? std::nullopt : rows_in_records(bytes, head, options)) return rows_of(*rows);
+  const bool as_it_stands =
+      !has_prefixes(head) && !plain_lines(head, !options.columns.empty()) && !timed_by_lines(head, options.columns);
+  if (is_csv(format) && !is_utf16(head) && !is_unreadable(head) && as_it_stands) return rows_of(bytes);
   if (format == LogFormat::kNsys || (format == LogFormat::kRecording && !bytes.packed() && is_nsys(path)))
     return read_nsys(path);
   if (format == LogFormat::kUnknown && !head.empty() && !is_utf16(head) && bytes.sound())

@@ -33,6 +33,7 @@ enum class LogFormat : std::uint8_t {
   kTegrastats,
   kPowermetrics,
   kAfterburner,
+  kTypeperf,
   kInflux,
   kLines,
   kDcgm,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs whose lines or objects stand within something else: records of collectors, lines of loggers, keys of GPUs.
 #include "base/strings.h"
+#include "import/log_records.h"
 #include "import/log_test_support.h"
 
 namespace headroom {
@@ -59,6 +60,64 @@ TEST(KeptLines, RecordsOfJournaldAndContainerdHoldThemToo) {
   const Recording r = read_log(dmon);
   EXPECT_EQ(r.tracks[0].at[0], kT0) << "the rows' own times";
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.90, 0.91, 0.92, 0.93));
+}
+
+std::optional<Recording> streamed(std::string_view text, const ImportOptions& options = {}) {
+  ByteStream bytes = ByteStream::of(text);
+  auto recording = import_stream("log", bytes, options);
+  EXPECT_TRUE(recording.has_value()) << recording.error().what;
+  return recording ? std::move(*recording) : std::nullopt;
+}
+
+TEST(KeptLines, RecordsOfRowsAreReadAsTheirBytesCome) {
+  const auto log = [](bool own_times) {
+    std::string docker, cri;
+    const auto put = [&](int second, std::string_view line) {
+      const std::string at =
+          fmt::format("2025-11-05T{:02}:{:02}:{:02}.5Z", 12 + second / 3600, second / 60 % 60, second % 60);
+      docker += fmt::format(R"({{"log":"{}\n","stream":"stdout","time":"{}"}})"
+                            "\n",
+                            line, at);
+      cri += fmt::format("{} stdout F {}\n", at, line);
+    };
+    put(3600, own_times ? kSmiHeader : "index, utilization.gpu [%]");
+    for (int i = 0; i < 3000; ++i)
+      if (own_times)
+        put(3600 + i, fmt::format("2025/11/05 {:02}:{:02}:{:02}.000, 0, {} %, 8000 MiB", 20 + i / 3600, i / 60 % 60,
+                                  i % 60, i % 90));
+      else
+        put(3600 + i, fmt::format("0, {} %", i % 90));
+    return std::pair(docker, cri);
+  };
+  for (const bool own_times : {true, false}) {
+    const auto [docker, cri] = log(own_times);
+    for (const std::string& text : {docker, cri}) {
+      const auto r = streamed(text);
+      ASSERT_TRUE(r) << text.substr(0, 200);
+      const Recording whole = read_log(text);
+      EXPECT_EQ(r->tracks[0].at, whole.tracks[0].at);
+      EXPECT_EQ(values(*r, Metric::kGpuUtil), values(whole, Metric::kGpuUtil));
+      EXPECT_EQ(r->meta.origin, whole.meta.origin);
+      EXPECT_EQ(r->losses, whole.losses);
+    }
+  }
+  std::string newest;
+  for (int i = 3; i >= 0; --i)
+    newest += fmt::format(R"({{"log":"{}\n","time":"2025-11-05T21:13:0{}Z"}})"
+                          "\n",
+                          i == 0 ? "index, utilization.gpu [%]" : fmt::format("0, 9{} %", i), i);
+  EXPECT_FALSE(streamed(newest)) << "from its end on, as a whole";
+  EXPECT_THAT(values(read_log(newest), Metric::kGpuUtil), ElementsAre(0.91, 0.92, 0.93));
+}
+
+TEST(KeptLines, WhatDockerEscapesIsWrittenAsItWas) {
+  EXPECT_EQ(kept_line(R"({"log":"a \"b\" \\ c\n","stream":"stdout","time":"2025-11-05T20:13:00.1Z"})")->line,
+            "a \"b\" \\ c");
+  const auto other = kept_line(R"({"log":"\u00e9\n","stream":"stdout","time":"2025-11-05T20:13:00.123456Z"})");
+  EXPECT_EQ(other->line, "é") << "as a value of JSON";
+  EXPECT_EQ(other->time, "2025-11-05T20:13:00.123Z");
+  EXPECT_FALSE(kept_line("0, 97 %"));
+  EXPECT_FALSE(kept_line(R"({"log":"a)"));
 }
 
 TEST(KeptLines, RecordsWithoutALogInThemAreWhatTheyAre) {

@@ -92,6 +92,11 @@ GpuWork copy_of(std::string_view name) {
   return name.find("PtoP") != std::string_view::npos ? GpuWork::kCopyToPeer : GpuWork::kCopyOnDevice;
 }
 
+bool is_with_host(GpuWork work) {
+  return work == GpuWork::kCopyToDevice || work == GpuWork::kPageableToDevice || work == GpuWork::kCopyToHost ||
+         work == GpuWork::kPageableToHost;
+}
+
 std::optional<GpuWork> work_of(std::string_view category, std::string_view name) {
   if (category == "kernel") return is_communication(name) ? GpuWork::kCommunication : GpuWork::kKernel;
   if (category == "gpu_memcpy") return copy_of(name);
@@ -157,6 +162,7 @@ class KinetoReader {
   std::set<std::int64_t> all_streams_;                           // processes whose threads are all streams
   std::map<std::int64_t, int> xla_gpus_;                         // by process
   std::set<std::pair<std::int64_t, std::int64_t>> xla_streams_;  // process and thread
+  bool host_copies_ = false, all_pinned_ = true;                 // copies from and to the host, by their names
 };
 
 bool KinetoReader::start_object(std::size_t) {
@@ -352,6 +358,10 @@ void KinetoReader::use() {
   if (of_xla_) take_xla();
   const std::string_view category = category_of(event_.category);
   const auto work = work_of(category, event_.name);
+  if (work && is_with_host(*work)) {
+    host_copies_ = true;
+    all_pinned_ = all_pinned_ && event_.name.find("Pinned") != std::string::npos;
+  }
   const bool call = category == "cuda_runtime" || category == "cuda_driver";
   const bool op = category == "cpu_op", annotation = category == "user_annotation";
   const std::string function = category != "python_function" ? ""
@@ -406,6 +416,7 @@ Result<Recording> KinetoReader::finish(const std::string& name, const std::strin
       return fmt::format("from byte {} on: {}; {} events before it are used", *stopped_at_, why, events_);
     });
   }
+  if (host_copies_ && all_pinned_) builder_.extra()["host_copies"] = "pinned";
   auto recording = builder_.finish(base_, "trace");
   return recording;
 }

@@ -110,6 +110,12 @@ TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
       if (stretch.has(work.id)) seen.push_back(work.id);
   EXPECT_EQ(seen, (std::vector{GpuWork::kKernel, GpuWork::kPageableToDevice, GpuWork::kCopyToDevice,
                                GpuWork::kPageableToHost, GpuWork::kCopyOnDevice, GpuWork::kCopyToPeer}));
+  EXPECT_FALSE(r->meta.extra.contains("host_copies"));
+  const auto pinned =
+      read(trace({kernel("0", "1"), copy("2", "Memcpy DtoH (Device -> Pinned)"),
+                  copy("4", "Memcpy HtoD (Pinned -> Device)"), copy("6", "Memcpy DtoD (Device -> Device)")}));
+  ASSERT_TRUE(pinned);
+  EXPECT_EQ(pinned->meta.extra.at("host_copies"), "pinned");
 }
 
 TEST(Kineto, ATextThatIsOneValueIsNoTrace) {

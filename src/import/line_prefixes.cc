@@ -122,7 +122,7 @@ namespace {
 
 // The bytes of the time in front of a line, of up to three words; 0: there is none.
 std::size_t stamp_in_front(std::string_view line) {
-  constexpr std::size_t kMostWords = 3, kShortest = 16;  // "2025-02-14 13:05"
+  constexpr std::size_t kMostWords = 3, kShortest = 15;  // "Oct 12 06:00:00"
   std::size_t end = 0;
   for (std::size_t word = 0; word < kMostWords; ++word) {
     end = line.find(' ', end + (word > 0 ? 1 : 0));
@@ -152,7 +152,9 @@ Stamped look_for_stamps(std::string_view text) {
     if (end > 0) ++stamped;
     if (++all <= kFewest && stamped < all) return {};
     const std::string_view rest = trim(lines.line().substr(end));
-    const bool dmon = rest.starts_with('#') && is_dmon_header(rest) && rest.find("Time") != std::string_view::npos;
+    const bool processes = rest.find(" pid ") != std::string_view::npos;  // of pmon
+    const bool dmon =
+        rest.starts_with('#') && (processes || is_dmon_header(rest)) && rest.find("Time") != std::string_view::npos;
     found.rows = found.rows || (end > 0 && (dmon || is_timed_header(rest)));
   }
   found.all = stamped >= kFewest && kOneOf * (all - stamped) <= all;
@@ -160,6 +162,8 @@ Stamped look_for_stamps(std::string_view text) {
 }
 
 }  // namespace
+
+bool stamped_rows_have_times(std::string_view head) { return look_for_stamps(head).rows; }
 
 std::optional<std::string> stamps_as_lines(std::string_view text, bool rows_have_times) {
   Stamped found = look_for_stamps(text);

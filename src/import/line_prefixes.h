@@ -18,6 +18,9 @@ namespace headroom {
 // their header says, or whoever knows it. Nothing for all other texts.
 [[nodiscard]] std::optional<std::string> stamps_as_lines(std::string_view text, bool rows_have_times = false);
 
+// Whether the rows behind such times have times of their own, by the beginning of the log.
+[[nodiscard]] bool stamped_rows_have_times(std::string_view head);
+
 // A text for a terminal without what sets colours and clears the screen there; nothing where it has nothing of that.
 [[nodiscard]] std::optional<std::string> without_escapes(std::string_view text);
 

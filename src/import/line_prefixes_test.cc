@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kHeader = "timestamp, index, utilization.gpu [%], memory.used [MiB]";
+constexpr const char* kRowsHeader = "timestamp, index, utilization.gpu [%], memory.used [MiB]";
 
 std::string row(int second, int util) {
   return fmt::format("2025/03/10 10:15:{:02}.120, 0, {} %, 20211 MiB", second, util);
@@ -23,7 +23,7 @@ TEST(Prefixes, OfOneWriterAreTakenOff) {
                                              "[pod/monitor/gpu] ",
                                              "Mar 10 10:15:01 node7 nvidia-smi[1234]: "};
   for (const std::string& prefix : prefixes) {
-    std::string text = prefix + kHeader + "\n";
+    std::string text = prefix + kRowsHeader + "\n";
     for (int s = 0; s < 4; ++s) text += prefix + row(2 * s, 80 + s) + "\ntrainer-1  | step 10: loss=0.5, lr=0.1\n";
     const Recording r = read_log(text);
     ASSERT_EQ(r.tracks.size(), 1u) << prefix;
@@ -35,7 +35,7 @@ TEST(Prefixes, OfOneWriterAreTakenOff) {
 
 TEST(Prefixes, OfSeveralHostsTellTheirGpusApart) {
   std::string text;
-  for (const char* host : {"node1", "node2"}) text += fmt::format("{}: {}\n", host, kHeader);
+  for (const char* host : {"node1", "node2"}) text += fmt::format("{}: {}\n", host, kRowsHeader);
   for (int s = 0; s < 4; ++s) text += "node1: " + row(s, 90 + s) + "\nnode2: " + row(s, 10 + s) + "\n";
   const Recording r = read_log(text);
   ASSERT_EQ(r.sources.size(), 2u);
@@ -71,7 +71,7 @@ TEST(Prefixes, TimesInFrontAreThoseOfRowsWithoutOne) {
   EXPECT_THAT(values(read_log(dcgm), Metric::kSmActive, 1), ElementsAre(0.112, 0.112, 0.112, 0.112));
   std::string own;  // times of the rows' own are better
   for (int s = -1; s < 4; ++s)
-    own += fmt::format("2025-03-10T10:16:0{}Z {}\n", s + 1, s < 0 ? std::string(kHeader) : row(s, 80 + s));
+    own += fmt::format("2025-03-10T10:16:0{}Z {}\n", s + 1, s < 0 ? std::string(kRowsHeader) : row(s, 80 + s));
   EXPECT_NEAR(seconds(read_log(own).tracks[0].at[0]), 1741601700.12, 1e-3) << "2025-03-10 10:15:00.12";
 }
 
@@ -93,11 +93,12 @@ TEST(Prefixes, WhatSetsColoursOnATerminalIsTakenOff) {
 }
 
 TEST(Prefixes, AreNotInOrdinaryLogs) {
-  EXPECT_FALSE(has_prefixes(std::string(kHeader) + "\n" + row(0, 1) + "\n"));
+  EXPECT_FALSE(has_prefixes(std::string(kRowsHeader) + "\n" + row(0, 1) + "\n"));
   EXPECT_FALSE(has_prefixes("2025-06-03 14:02:11 GPU 0: util=87% mem=10240/24576MB\n"));
   EXPECT_FALSE(has_prefixes("Time: now, GPU utilization: 3\n"));
   EXPECT_FALSE(has_prefixes(""));
-  EXPECT_FALSE(stamps_as_lines(std::string(kHeader) + "\n" + row(0, 1) + "\n" + row(1, 1) + "\n" + row(2, 1) + "\n"));
+  EXPECT_FALSE(
+      stamps_as_lines(std::string(kRowsHeader) + "\n" + row(0, 1) + "\n" + row(1, 1) + "\n" + row(2, 1) + "\n"));
   EXPECT_FALSE(stamps_as_lines(row(0, 1) + "\n" + row(1, 1) + "\n" + row(2, 1) + "\n"));
   EXPECT_FALSE(stamps_as_lines(""));
 }

@@ -147,10 +147,19 @@ void LogBuilder::phase(std::string_view name, std::uint32_t line) {
   data_.phases.push_back({line, std::string(name)});
 }
 
+namespace {
+// "gpu_stats", "nvidia_smi": a measurement of InfluxDB, and no name of a GPU.
+bool is_identifier(std::string_view text) {
+  return text.find('_') != std::string_view::npos &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c == '_' || (c >= 'a' && c <= 'z'); });
+}
+}  // namespace
+
 void LogBuilder::fact(const ColumnRule& rule, std::string_view text) {
   GpuLog& log = data_.gpus[gpu_];
   std::string& last = log.facts[static_cast<std::size_t>(rule.fact)];
   if (last == text || absence_of(text)) return;
+  if (rule.fact == DeviceFact::kName && is_identifier(text)) return;
   ColumnRule copy = rule;
   CellValue value;
   if (is_number_fact(rule.fact)) value = read_cell(text, copy);

@@ -79,6 +79,10 @@ const std::vector<Clock> kClocks{
     {"when", [](Nanos at) { return calendar(at, "%m/%d/%Y %I:%M:%S\xe2\x80\xaf%p"); }},
     {"Horodatage", [](Nanos at) { return calendar(at, "%d/%m/%Y %H:%M:%S"); }},
     {"elapsed_ms", [](Nanos at) { return fmt::format("{}", (at - kT0) / kMillisecond); }},
+    {"monotonic_ns", [](Nanos at) { return fmt::format("{}", at - kT0 + 48'123'000'000'789); }},
+    {"logged", [](Nanos at) { return calendar(at, "%b %d %H:%M:%S"); }},
+    {"measured_at",
+     [](Nanos at) { return calendar(at, "%a %b %d %Y %H:%M:%S") + " GMT+0000 (Coordinated Universal Time)"; }},
 };
 
 class Table {
@@ -95,8 +99,8 @@ class Table {
     interval_ = static_cast<Nanos>(1 + below(20)) * kSecond;
     // 13 November: a number above 12 tells the order; the times begin there, so that no other day has to.
     begin_ = kT0 + 8 * 86'400 * kSecond;
-    if (std::string_view(clock_->name).starts_with("elapsed") || std::string_view(clock_->name) == "runtime")
-      begin_ = kT0;
+    const std::string_view clock = clock_->name;
+    if (clock.starts_with("elapsed") || clock == "runtime" || clock.starts_with("monotonic")) begin_ = kT0;
     columns();
     write();
   }

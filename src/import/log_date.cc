@@ -115,7 +115,7 @@ bool order_matters(const Triple& triple) {
 
 class Parser {
  public:
-  explicit Parser(DateOrder order) : order_(order) {}
+  Parser(DateOrder order, int other_year) : order_(order), other_year_(other_year) {}
 
   bool word(std::string_view text) {
     if (text.find(':') != std::string_view::npos && is_digit(text[0])) return clock(text);
@@ -141,14 +141,19 @@ class Parser {
       return digits(text.substr(0, text.size() - 1));
     if (const std::size_t dash = text.find('-'); dash == 8 && all_digits(text.substr(0, 8)))  // 20250203-100000
       return digits(text.substr(0, 8)) && digits(text.substr(9));
+    for (const std::string_view utc : {"GMT", "UTC"})  // "GMT+0200"
+      if (text.size() > utc.size() && text.starts_with(utc) && (text[3] == '+' || text[3] == '-'))
+        text.remove_prefix(utc.size());
     if (text.size() > 6 || !time_ || !zone_.empty()) return false;
     zone_ = text;
     return true;
   }
 
   [[nodiscard]] std::optional<WordedTime> result() const {
-    if (!time_ || year_ < 0 || month_ < 1 || month_ > 12 || day_ < 1 || day_ > 31) return std::nullopt;
-    const auto midnight = parse_date(fmt::format("{:04}-{:02}-{:02}", year_, month_, day_));
+    const int year = year_ < 0 ? other_year_ : year_;
+    if (year_ < 0 && !month_named_) return std::nullopt;
+    if (!time_ || month_ < 1 || month_ > 12 || day_ < 1 || day_ > 31) return std::nullopt;
+    const auto midnight = parse_date(fmt::format("{:04}-{:02}-{:02}", year, month_, day_));
     if (!midnight) return std::nullopt;
     Nanos time = *time_;
     constexpr Nanos kHalf = kDay / 2;
@@ -157,7 +162,7 @@ class Parser {
       if (time >= kHalf) time -= kHalf;
       if (*afternoon_) time += kHalf;
     }
-    return WordedTime{*midnight + time, zone_};
+    return WordedTime{*midnight + time, zone_, year_ < 0};
   }
 
  private:
@@ -167,6 +172,7 @@ class Parser {
     const std::string small = lower(text);
     tuesday_ = month_ == 0 && (small == "mar" || small == "mar.");
     month_ = month + 1;
+    month_named_ = true;
     return true;
   }
   bool clock(std::string_view text) {
@@ -213,8 +219,10 @@ class Parser {
   }
 
   DateOrder order_;
+  int other_year_;  // where it names none
   int year_ = -1, month_ = 0, day_ = 0;
-  bool tuesday_ = false;  // the month may have been one
+  bool tuesday_ = false;      // the month may have been one
+  bool month_named_ = false;  // in a word of its own
   std::optional<Nanos> time_;
   std::optional<bool> afternoon_;
   std::string_view zone_;
@@ -291,8 +299,8 @@ std::string with_usual_signs(std::string text) {
   return text;
 }
 
-std::optional<WordedTime> parse_usual_time(std::string_view text, DateOrder order) {
-  Parser parser(order);
+std::optional<WordedTime> parse_usual_time(std::string_view text, DateOrder order, int year) {
+  Parser parser(order, year);
   const std::size_t t = text.find('T');  // 03-02-2025T10:00:00
   const bool joined =
       t != std::string_view::npos && t > 0 && t + 1 < text.size() && is_digit(text[t - 1]) && is_digit(text[t + 1]);
@@ -305,14 +313,17 @@ std::optional<WordedTime> parse_usual_time(std::string_view text, DateOrder orde
 
 }  // namespace
 
-std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order) {
-  constexpr std::size_t kLongest = 64;
+std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order, int year) {
+  constexpr std::size_t kLongest = 96;
   if (text.size() > kLongest) return std::nullopt;
+  // "Sun Oct 19 2025 15:00:00 GMT+0200 (Central European Summer Time)", as JavaScript has it
+  if (const auto named = text.find(" ("); named != std::string_view::npos && text.ends_with(')') && is_all_ascii(text))
+    text = text.substr(0, named);
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   const bool ascii = is_all_ascii(text);
-  if (ascii && !has_unusual_signs(text)) return parse_usual_time(text, order);
+  if (ascii && !has_unusual_signs(text)) return parse_usual_time(text, order, year);
   const std::string usual = with_usual_signs(ascii ? std::string(text) : of_east_asia(text));
-  auto time = parse_usual_time(usual, order);
+  auto time = parse_usual_time(usual, order, year);
   if (!time || time->zone.empty()) return time;
   const auto at = text.rfind(time->zone);  // it is kept as it was
   time->zone = at == std::string_view::npos ? std::string_view() : text.substr(at, time->zone.size());

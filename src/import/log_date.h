@@ -15,10 +15,13 @@ enum class DateOrder : std::uint8_t { kUnknown, kDayFirst, kMonthFirst };
 struct WordedTime {
   Nanos local = 0;        // as a clock on the wall had it, in nanoseconds since 1970
   std::string_view zone;  // "", "UTC", "+05:30", "IST"
+  bool no_year = false;   // "Oct 12 06:00:00", as syslog and ts(1) have it
 };
 // "Mon Feb  3 10:00:00 2025" (date(1), ctime), "03/02/2025 10:00:00 PM", "3 Feb 2025, 10:00", "20250203-100000" and
-// their like. Nothing for what is no date with a time, or one whose order is not known.
-[[nodiscard]] std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order);
+// their like; of `year` where it names none. Nothing for what is no date with a time, or one whose order is not known.
+inline constexpr int kFirstYear = 1972;  // with a 29th of February
+[[nodiscard]] std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order,
+                                                          int year = kFirstYear);
 
 // A length of time as Python and pandas write it: "0:00:30.000225", "26:04:30", "1 day, 2:04:30", "0 days 00:00:30".
 [[nodiscard]] std::optional<Nanos> parse_elapsed(std::string_view text);

@@ -12,6 +12,7 @@
 #include "base/visible.h"
 #include "import/log_builder.h"
 #include "import/log_order.h"
+#include "import/row_course.h"
 #include "model/bounds.h"
 #include "model/events.h"
 #include "model/gpu_vendor.h"
@@ -73,18 +74,28 @@ bool shares_times(const LogData& data, const GpuLog& gpu) {
   return far * 20 > at.size() * 9 || (seconds_apart && near >= kFewest && near * 4 > at.size());
 }
 
-// Rows that share whole minutes, of a GPU that they name; of one that they do not name where they are not as many in
-// each, but for the first and the last, or more than a box has GPUs: the seconds of their times were left out, as a
-// spreadsheet does when it saves a log.
-bool are_samples_of_minutes(const LogData& data, const GpuLog& gpu) {
-  constexpr std::size_t kFewest = 4, kMostGpus = 16;  // minutes
-  if (!data.whole_minutes || data.of_processes || !std::is_sorted(gpu.at.begin(), gpu.at.end())) return false;
+constexpr Nanos kMinute = 60 * kSecond;
+
+// The rows of each time of a log in order.
+std::vector<std::size_t> rows_of_times(const GpuLog& gpu) {
   std::vector<std::size_t> rows;
   for (std::size_t i = 0; i < gpu.at.size(); ++i)
     i > 0 && gpu.at[i] == gpu.at[i - 1] ? void(++rows.back()) : rows.push_back(1);
+  return rows;
+}
+
+// Rows that share whole minutes, of a GPU that they name; of one that they do not name where they are not as many in
+// each, but for the first and the last, or more than a box has GPUs, where the interval says so, or the course of their
+// readings: the seconds of their times were left out, as a spreadsheet does when it saves a log.
+bool are_samples_of_minutes(const LogData& data, const GpuLog& gpu, Nanos interval) {
+  constexpr std::size_t kFewest = 4, kMostGpus = 16;  // minutes
+  if (!data.whole_minutes || data.of_processes || !std::is_sorted(gpu.at.begin(), gpu.at.end())) return false;
+  const std::vector<std::size_t> rows = rows_of_times(gpu);
   if (rows.size() < kFewest) return false;
   const auto [least, most] = std::minmax_element(rows.begin() + 1, rows.end() - 1);
-  return *least > 1 && (data.names_gpus || *least != *most || *least > kMostGpus);
+  if (*least < 2) return false;
+  if (data.names_gpus || *least != *most || *least > kMostGpus || fills(interval, *least, kMinute)) return true;
+  return course_of(gpu, rows.front() % *least, *least) == RowsOfOneTime::kSamples;
 }
 
 void apply_overrides(Device& device, const ImportOptions& options) {
@@ -475,12 +486,18 @@ std::string log_with_index(const LogData& data) {
              : fmt::format("log with: {}", log_command(vendor_of(data.extra)));
 }
 
+// How far apart the rows of a minute are, as --log-interval says it.
+std::string spread_over_a_minute(const GpuLog& gpu) {
+  const std::vector<std::size_t> rows = rows_of_times(gpu);
+  return fmt::format("{:.3g}s", seconds(kMinute) / static_cast<double>(*std::max_element(rows.begin(), rows.end())));
+}
+
 // kInvalidInput: several rows have one time, and nothing says what tells them apart.
-Result<void> tell_rows_apart(LogData& data, GpuLog& gpu) {
+Result<void> tell_rows_apart(LogData& data, GpuLog& gpu, const ImportOptions& options) {
   fill_columns(gpu);
   if (!shares_times(data, gpu)) return {};
-  if (are_samples_of_minutes(data, gpu)) {
-    data.spread_over_minutes = true;
+  if (are_samples_of_minutes(data, gpu, options.interval)) {
+    data.spread_over = kMinute;
     return {};
   }
   if (data.whole_minutes && !data.time_column.empty() && data.may_tell_apart.empty())
@@ -488,9 +505,8 @@ Result<void> tell_rows_apart(LogData& data, GpuLog& gpu) {
                 fmt::format("{}: the log has several rows for one time, again and again, and its times tell whole "
                             "minutes: whether these are samples of one GPU or rows of several no column says",
                             data.name),
-                fmt::format("samples of one GPU: --columns {} --log-interval 10s --start-date 2025-11-05 (as far as "
-                            "its rows are apart, and its date); else a {}",
-                            typed_word(data.time_column + "=-"), log_with_index(data)));
+                fmt::format("samples of one GPU: --log-interval {} says so; else a {}", spread_over_a_minute(gpu),
+                            log_with_index(data)));
   return fail(Errc::kInvalidInput,
               fmt::format("{}: {} has several rows for one time, again and again, and no column that is known says "
                           "what tells them apart (GPUs, processes, metrics), or the times are cut short",
@@ -519,10 +535,12 @@ Result<void> are_of_one_gpu(LogData& data) {
 }  // namespace
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
+  settle_rows_below_times(data, options.interval);
   HR_TRYV(settle_fractions(data));
   take_engine_activity(data);
   for (GpuLog& gpu : data.gpus) take_free_memory(data, gpu, options.memory_total_bytes);
-  for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) HR_TRYV(tell_rows_apart(data, data.gpus[i]));
+  for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i)
+    HR_TRYV(tell_rows_apart(data, data.gpus[i], options));
   name_hosts(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
   close_leaps(data);
@@ -537,7 +555,7 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
     check_memory_util(data, gpu);
   }
   HR_TRYV(are_of_one_gpu(data));
-  if (!data.names_gpus)
+  if (!data.names_gpus && !data.by_order)
     data.losses.add(LossKind::kNoGpuColumn, 1,
                     [] { return std::string("no column says which GPU a row is about: taken as one GPU"); });
   const std::vector<std::size_t> order = by_index(data);

@@ -117,7 +117,7 @@ void settle_equal(LogData& data, GpuLog& gpu, const std::vector<std::uint32_t>& 
       });
   }
   const auto extra = static_cast<std::int64_t>(rows.size()) - 1;
-  if (!data.whole_seconds) {
+  if (!data.whole_seconds && data.spread_over == 0) {
     data.losses.add(LossKind::kDuplicateTimestamp, extra, [&] {
       return fmt::format("first at line {}: the time of the row before; the last row of a time is kept",
                          gpu.lines[rows.back()]);
@@ -126,11 +126,11 @@ void settle_equal(LogData& data, GpuLog& gpu, const std::vector<std::uint32_t>& 
     return;
   }
   data.losses.add(LossKind::kSharedSecond, extra, [&] {
-    const std::string_view unit = data.spread_over_minutes ? "minute" : "second";
+    const std::string_view unit = data.spread_over > 0 ? "minute" : "second";
     return fmt::format("first at line {}: the log tells whole {}s; rows of one {} are spread over it",
                        gpu.lines[rows[1]], unit, unit);
   });
-  const Nanos whole = data.spread_over_minutes ? 60 * kSecond : kSecond;
+  const Nanos whole = data.spread_over > 0 ? data.spread_over : kSecond;
   const Nanos room = end < order.size() ? std::min(whole, gpu.at[order[end]] - gpu.at[order[begin]]) : whole;
   const Nanos step = std::max<Nanos>(1, room / static_cast<Nanos>(rows.size()));
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -75,17 +75,21 @@ std::string_view LineCursor::rest() {
   return rest_ = all_;
 }
 
-void LogReader::assume_month_first(std::string_view first) {
-  times_.set_order(DateOrder::kMonthFirst);
+void LogReader::assume_order(std::string_view first, bool decimal_commas) {
+  times_.set_order(decimal_commas ? DateOrder::kDayFirst : DateOrder::kMonthFirst);
   builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
-    return fmt::format("'{}' changes the date of the report and nothing else (--date-order says it)", shorten(first));
+    return fmt::format("{}'{}' changes the date of the report and nothing else (--date-order says it)",
+                       decimal_commas ? "read with the day first, as where numbers have decimal commas: " : "",
+                       shorten(first));
   });
 }
 
-void LogReader::number_rows() {
-  builder_.data().losses.add(LossKind::kNoGpuColumn, 1, [] {
-    return std::string("the rows below each time are taken as one of each GPU, in order: no column says which");
-  });
+void LogReader::number_rows() { builder_.data().by_order = true; }
+
+void LogReader::had_decimal_commas(const std::string& number) {
+  std::string point = number;
+  std::replace(point.begin(), point.end(), ',', '.');
+  builder_.data().extra["decimal_commas"] = fmt::format("'{}' as {}", number, point);
 }
 
 Nanos LogReader::time_of_day(Nanos time) {
@@ -151,6 +155,21 @@ std::optional<Nanos> LogReader::instant(const LogColumns& columns, const std::ve
   return times_.read(fmt::format("{} {}", cells[*columns.date], cells[*columns.time]));
 }
 
+namespace {
+// "Epoch 3, step 120, loss 0.31" has as many parts as a row has cells by chance: words where the time and the readings
+// are.
+bool is_a_message(const LogColumns& columns, const std::vector<std::string_view>& cells, std::size_t time) {
+  const auto begins_with_a_letter = [&](std::size_t column) {
+    const char first = cells[column].empty() ? '\0' : cells[column][0];
+    return (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
+  };
+  return begins_with_a_letter(time) && !columns.metrics.empty() &&
+         std::all_of(columns.metrics.begin(), columns.metrics.end(), [&](const LogField& field) {
+           return begins_with_a_letter(field.column) && !absence_of(cells[field.column]);
+         });
+}
+}  // namespace
+
 void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at) {
   const auto text_at = [&](const std::optional<std::size_t>& column) {
     return column ? cells[*column] : std::string_view();
@@ -179,6 +198,7 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   } else if (columns.date) {
     when = parse_date(cells[*columns.date]);
   }
+  if (stamp && !when && is_a_message(columns, cells, *stamp)) return message(at);
   if (stamp && !when) {
     problem(at.number(), column_of(cells[*stamp], at.line()),
             fmt::format("cannot read '{}' as a time", shorten(cells[*stamp])));
@@ -373,6 +393,34 @@ std::string_view with_times(LogFormat format) {
 }
 }  // namespace
 
+// What the times do not say, and was assumed.
+void LogReader::tell_times() {
+  LogData& data = builder_.data();
+  if (since_beginning_ && !options_.start_date)
+    data.losses.add(LossKind::kNoDate, 1, [] {
+      return std::string("times count from the log's beginning: that is taken as 1970-01-01 (--start-date says it)");
+    });
+  if (days_used_ && !options_.start_date)
+    data.losses.add(LossKind::kNoDate, 1, [] {
+      return std::string("times carry no date: the first is taken as 1970-01-01 (--start-date says it)");
+    });
+  if (times_.year_was_missing() && !options_.start_date)
+    data.losses.add(LossKind::kNoDate, 1, [] {
+      return fmt::format("times carry no year: taken as of {} (--start-date says it)", kFirstYear);
+    });
+  if (times_.zone_was_named())
+    data.losses.add(LossKind::kNamedZone, 1, [&] {
+      return fmt::format("a zone given by letters is ambiguous and not used{} (--utc-offset says it)",
+                         times_.summer_time_changed() ? ", but for the hour that summer time is ahead" : "");
+    });
+  if (times_.zone_was_missing()) {
+    data.extra["time_zone"] = options_.utc_offset ? "given" : "assumed UTC";
+    if (!options_.utc_offset && !rounds_used_)
+      data.losses.add(LossKind::kAssumedTimeZone, 1,
+                      [] { return std::string("times carry no zone: read as UTC (--utc-offset says otherwise)"); });
+  }
+}
+
 Result<Recording> LogReader::finish() {
   LogData& data = builder_.data();
   const std::int64_t bad = data.losses.count(LossKind::kUnreadableRow) + data.losses.count(LossKind::kShortRow) +
@@ -411,25 +459,7 @@ Result<Recording> LogReader::finish() {
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
       return fmt::format("rows carry no time: {:.9g} s apart, as --log-interval says", seconds(options_.interval));
     });
-  if (since_beginning_ && !options_.start_date)
-    data.losses.add(LossKind::kNoDate, 1, [] {
-      return std::string("times count from the log's beginning: that is taken as 1970-01-01 (--start-date says it)");
-    });
-  if (days_used_ && !options_.start_date)
-    data.losses.add(LossKind::kNoDate, 1, [] {
-      return std::string("times carry no date: the first is taken as 1970-01-01 (--start-date says it)");
-    });
-  if (times_.zone_was_named())
-    data.losses.add(LossKind::kNamedZone, 1, [&] {
-      return fmt::format("a zone given by letters is ambiguous and not used{} (--utc-offset says it)",
-                         times_.summer_time_changed() ? ", but for the hour that summer time is ahead" : "");
-    });
-  if (times_.zone_was_missing()) {
-    data.extra["time_zone"] = options_.utc_offset ? "given" : "assumed UTC";
-    if (!options_.utc_offset && !rounds_used_)
-      data.losses.add(LossKind::kAssumedTimeZone, 1,
-                      [] { return std::string("times carry no zone: read as UTC (--utc-offset says otherwise)"); });
-  }
+  tell_times();
   data.extra["utc_offset_seconds"] = fmt::format("{}", times_.last_offset_seconds());
   return finish_log(std::move(data), options_);
 }

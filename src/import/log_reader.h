@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/iso_time.h"
+#include "base/strings.h"
 #include "import/import.h"
 #include "import/log_builder.h"
 #include "import/log_column.h"
@@ -76,17 +78,24 @@ using ColumnFinder = std::function<std::optional<ColumnRule>(std::string_view he
 class LogReader {
  public:
   LogReader(const std::string& name, LogFormat format, const ImportOptions& options)
-      : options_(options), builder_(name, format), times_(options.utc_offset) {}
+      : options_(options), builder_(name, format), times_(options.utc_offset) {
+    if (const auto year =
+            options.start_date ? parse_number<int>(iso_time(*options.start_date).substr(0, 4)) : std::nullopt)
+      times_.set_year(*year);
+  }
 
   // Works out the columns from their names; counts those that are not kept.
   [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
                                    std::uint32_t line);
   void set_order(DateOrder order) { times_.set_order(order); }
-  // Of dates that are all one, such as `first`: either reading tells the same of the log.
-  void assume_month_first(std::string_view first);
+  // Of dates that are all one, such as `first`: either reading tells the same of the log. Where numbers have decimal
+  // commas, dates have the day first.
+  void assume_order(std::string_view first, bool decimal_commas);
   void set_excel_days() { times_.set_excel_days(); }
   // Rows are told apart by their order below the line with their time.
   void number_rows();
+  // Commas were read as decimal points, as in `number`.
+  void had_decimal_commas(const std::string& number);
   // A column that may tell rows of one time apart, and is not called so.
   void set_candidate(std::string_view column) { builder_.data().may_tell_apart = column; }
   // One row of readings; `cells` has as many texts as the columns. Skipped, and counted, when its time cannot be read.
@@ -119,6 +128,7 @@ class LogReader {
   void note(Event event);
   void note_lost_gpu(std::string_view text, const LineCursor& at);
   [[nodiscard]] Result<void> check_utilization();
+  void tell_times();
 
   const ImportOptions& options_;
   LogBuilder builder_;

@@ -31,9 +31,7 @@ bool is_called(const std::array<std::string_view, kSize>& names, std::string_vie
   return std::find(names.begin(), names.end(), lower(trim(name))) != names.end();
 }
 
-struct Record {
-  std::string time, line;
-};
+using Record = KeptLine;
 
 // As many digits of a second in each, so that what stands behind it begins at one place; a calendar's for numbers.
 std::string of_one_width(std::string time) {
@@ -62,21 +60,45 @@ std::optional<Record> record_of(const Json& object) {
   return line && !record.time.empty() ? std::optional(std::move(record)) : std::nullopt;
 }
 
+// docker's own form, which is most of such logs, without a value of JSON for each.
+std::optional<Record> record_of_docker(std::string_view text) {
+  constexpr std::string_view kLog = "{\"log\":\"", kTime = "\"time\":\"";
+  if (!text.starts_with(kLog) || !text.ends_with('}')) return std::nullopt;
+  Record record;
+  std::size_t i = kLog.size();
+  for (; i < text.size() && text[i] != '"'; ++i) {
+    char c = text[i];
+    if (c == '\\') {
+      constexpr std::string_view kEscapes = "ntr\"\\/", kMeant = "\n\t\r\"\\/";
+      const auto escape = ++i < text.size() ? kEscapes.find(text[i]) : std::string_view::npos;
+      if (escape == std::string_view::npos) return std::nullopt;
+      c = kMeant[escape];
+    }
+    record.line += c;
+  }
+  const auto time = text.rfind(kTime);
+  if (time == std::string_view::npos || time < i) return std::nullopt;
+  const std::string_view from = text.substr(time + kTime.size());
+  record.time = from.substr(0, from.find('"'));
+  return record;
+}
+
 std::vector<Record> records_of_json(std::string_view text) {
   std::vector<Record> records;
-  const auto add = [&](const Json& object) {
-    auto record = record_of(object);
+  const auto add = [&](std::string_view object) {
+    auto record = record_of_docker(object);
+    if (!record) record = record_of(parse_json<Json>(object));
     if (record) records.push_back(std::move(*record));
     return record.has_value();
   };
   if (text.starts_with('[')) {
     for (const std::string_view object : objects_of(text))
-      if (!add(parse_json<Json>(object))) return {};
+      if (!add(object)) return {};
     return records;
   }
   LineCursor lines(text);
   while (lines.next())
-    if (!trim(lines.line()).empty() && !add(parse_json<Json>(lines.line())) && lines.complete()) return {};
+    if (!trim(lines.line()).empty() && !add(trim(lines.line())) && lines.complete()) return {};
   return records;
 }
 
@@ -111,20 +133,31 @@ std::vector<Record> records_of_table(std::string_view text) {
 }
 
 // "2025-09-02T08:00:00.123456789Z stdout F 0, 97 %", as containerd and CRI-O keep a container's lines.
+std::optional<Record> record_of_cri(std::string_view line) {
+  const auto stream = line.find(" std");
+  if (stream == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(stream + 1);
+  const bool written = rest.starts_with("stdout ") || rest.starts_with("stderr ");
+  constexpr std::size_t kTag = 7, kLine = 9;  // "stdout F "
+  if (!written || rest.size() < kLine - 1 || (rest[kTag] != 'F' && rest[kTag] != 'P')) return std::nullopt;
+  return Record{std::string(line.substr(0, stream)), std::string(rest.substr(std::min(kLine, rest.size())))};
+}
+
 std::vector<Record> records_of_cri(std::string_view text) {
   std::vector<Record> records;
   LineCursor lines(text);
   while (lines.next()) {
-    const std::string_view line = lines.line();
-    const auto stream = line.find(" std");
-    if (stream == std::string_view::npos) return {};
-    const std::string_view rest = line.substr(stream + 1);
-    const bool written = rest.starts_with("stdout ") || rest.starts_with("stderr ");
-    constexpr std::size_t kTag = 7, kLine = 9;  // "stdout F "
-    if (!written || rest.size() < kLine - 1 || (rest[kTag] != 'F' && rest[kTag] != 'P')) return {};
-    records.push_back({std::string(line.substr(0, stream)), std::string(rest.substr(std::min(kLine, rest.size())))});
+    auto record = record_of_cri(lines.line());
+    if (!record) return {};
+    records.push_back(std::move(*record));
   }
   return records;
+}
+
+Record tidied(Record record) {
+  while (!record.line.empty() && (record.line.back() == '\n' || record.line.back() == '\r')) record.line.pop_back();
+  record.time = of_one_width(std::move(record.time));
+  return record;
 }
 
 // The newest first, as Grafana shows them.
@@ -145,12 +178,20 @@ std::optional<std::string> lines_of_records(std::string_view text) {
   if (records.empty() || !TimeReader({}).read(records.front().time)) return std::nullopt;
   if (fall(records)) std::reverse(records.begin(), records.end());
   std::string plain;
-  for (const Record& record : records) {
-    std::string_view line = record.line;
-    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
-    plain += fmt::format("{} {}\n", of_one_width(record.time), line);
+  for (Record& record : records) {
+    const Record kept = tidied(std::move(record));
+    plain += fmt::format("{} {}\n", kept.time, kept.line);
   }
   return plain;
+}
+
+std::optional<KeptLine> kept_line(std::string_view record) {
+  record = trim(record);
+  auto kept = record_of_docker(record);
+  if (!kept && record.starts_with('{')) kept = record_of(parse_json<Json>(record));
+  if (!kept && !record.starts_with('{')) kept = record_of_cri(record);
+  if (!kept) return std::nullopt;
+  return tidied(std::move(*kept));
 }
 
 }  // namespace headroom

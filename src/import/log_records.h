@@ -11,4 +11,12 @@ namespace headroom {
 // The lines in order of time, each with its time in front. Nothing for all other texts.
 [[nodiscard]] std::optional<std::string> lines_of_records(std::string_view text);
 
+// A line that was kept, and when, with as many digits of a second in each.
+struct KeptLine {
+  std::string time, line;
+};
+// What a line of such a log keeps, where each is a record of its own: an object of JSON, or containerd's form. Nothing
+// where it is none.
+[[nodiscard]] std::optional<KeptLine> kept_line(std::string_view record);
+
 }  // namespace headroom

@@ -48,9 +48,25 @@ std::optional<Nanos> TimeReader::read(std::string_view text) {
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
   auto at = calendar ? read_calendar(text) : read_epoch(text);
   if (!at)
-    if (const auto worded = parse_worded_time(text, order_)) at = apply_zone(worded->local, worded->zone);
+    if (auto worded = parse_worded_time(text, order_, year_)) {
+      if (worded->no_year) worded = in_its_year(text, *worded);
+      at = apply_zone(worded->local, worded->zone);
+    }
   if (at && *at % kSecond != 0) whole_ = false;
   return at;
+}
+
+// Half a year and more from the time before is New Year's Eve.
+WordedTime TimeReader::in_its_year(std::string_view text, WordedTime time) {
+  constexpr Nanos kHalfYear = 183 * kDay;
+  const Nanos step = year_missing_ ? time.local - last_local_ : 0;
+  if (step < -kHalfYear || step > kHalfYear) {
+    const int next = year_ + (step < 0 ? 1 : -1);
+    if (const auto other = parse_worded_time(text, order_, next)) time = *other, year_ = next;
+  }
+  year_missing_ = true;
+  last_local_ = time.local;
+  return time;
 }
 
 std::optional<Nanos> TimeReader::read_duration(std::string_view text) {

@@ -29,6 +29,7 @@ class TimeReader {
   [[nodiscard]] std::optional<Nanos> read_duration(std::string_view text);
   void set_unit(Nanos unit) { unit_ = unit; }  // of numbers, where the header names it; 0: their size tells
   void set_order(DateOrder order) { order_ = order; }
+  void set_year(int year) { year_ = year; }  // of dates that name none
   // Numbers without a unit are days as Excel counts them, since 1899-12-30.
   void set_excel_days() { excel_days_ = true; }
   // A local time, in nanoseconds since 1970, as Unix time.
@@ -36,6 +37,7 @@ class TimeReader {
 
   [[nodiscard]] bool all_whole_seconds() const { return whole_; }
   [[nodiscard]] bool since_beginning() const { return since_beginning_; }
+  [[nodiscard]] bool year_was_missing() const { return year_missing_; }
   [[nodiscard]] bool zone_was_missing() const { return zone_missing_; }
   [[nodiscard]] bool zone_was_named() const { return zone_named_; }  // "IST" says too little to be used
   // … but CEST behind CET says that the clock was set forward by an hour.
@@ -43,6 +45,7 @@ class TimeReader {
   [[nodiscard]] std::int64_t last_offset_seconds() const { return last_offset_; }
 
  private:
+  [[nodiscard]] WordedTime in_its_year(std::string_view text, WordedTime time);
   [[nodiscard]] std::optional<Nanos> read_calendar(std::string_view text);
   [[nodiscard]] std::optional<Nanos> read_epoch(std::string_view text);
   [[nodiscard]] std::optional<Nanos> read_excel_days(std::string_view text);
@@ -52,6 +55,9 @@ class TimeReader {
   std::function<std::int64_t(std::int64_t)> utc_offset_;
   Nanos unit_ = 0;
   DateOrder order_ = DateOrder::kUnknown;
+  int year_ = kFirstYear;
+  bool year_missing_ = false;
+  Nanos last_local_ = 0;  // of a time without a year
   bool whole_ = true, zone_missing_ = false, zone_named_ = false, since_beginning_ = false, excel_days_ = false;
   const SummerZone* zone_ = nullptr;  // that the log names: its first row in summer time or not, with this offset
   bool first_in_summer_ = false, summer_time_changed_ = false;

@@ -171,8 +171,9 @@ LogFormat sniff_table(std::string_view text) {
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
   if (has(" GR3D_FREQ ")) return LogFormat::kTegrastats;
   if (has("*** Sampled system activity (")) return LogFormat::kPowermetrics;
+  if (has("(PDH-CSV 4.0)") && first.find("\\GPU Engine(") != std::string_view::npos) return LogFormat::kTypeperf;
   if (has("Hardware monitoring log v")) return LogFormat::kAfterburner;
-  if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
+  if (are_scrapes(text) || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
     return LogFormat::kScrapes;
   if (head.find('{') != std::string_view::npos && are_json_rows(text)) return LogFormat::kJsonRows;
   constexpr std::size_t kLongestIndex = 4;  // "[127] "
@@ -207,6 +208,8 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
       return table_of_powermetrics(text);
     case LogFormat::kAfterburner:
       return table_of_afterburner(text);
+    case LogFormat::kTypeperf:
+      return table_of_typeperf(text);
     case LogFormat::kInflux:
       return table_of_influx(text);
     case LogFormat::kLines:

@@ -76,6 +76,7 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 [[nodiscard]] Result<LogTable> table_of_tegrastats(std::string_view text);    // of a Jetson
 [[nodiscard]] Result<LogTable> table_of_powermetrics(std::string_view text);  // of a Mac
 [[nodiscard]] Result<LogTable> table_of_afterburner(std::string_view text);   // MSI Afterburner's .hml
+[[nodiscard]] Result<LogTable> table_of_typeperf(std::string_view text);      // of Windows
 [[nodiscard]] Result<LogTable> table_of_influx(std::string_view text);        // InfluxDB's line protocol
 [[nodiscard]] Result<LogTable> table_of_lines(std::string_view text);         // of a monitor of one's own: see below
 [[nodiscard]] Result<LogTable> table_of_smi_query(std::string_view text);     // nvidia-smi -q, once or again and again
@@ -120,6 +121,11 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 // Lines with a time in front and readings by their names: "2025-06-03 14:02:11,532 INFO GPU 0: util=87% power=242W".
 [[nodiscard]] bool are_monitor_lines(std::string_view text);
 [[nodiscard]] bool are_lines_without_times(std::string_view text);  // and else the same
+
+// The column of a series: by dcgm-exporter's name, or by its words; "" for one that is no GPU's.
+[[nodiscard]] std::string column_of_series(const std::string& name);
+// What an exporter of GPUs' readings answers: it begins with a line that tells such a series.
+[[nodiscard]] bool are_scrapes(std::string_view text);
 
 // An annotation of InfluxDB ("#group,…", "#datatype,…"); and the first line that is not empty and none.
 [[nodiscard]] bool is_annotation(std::string_view line);

@@ -314,6 +314,7 @@ class ObjectRows {
       put(std::move(*intel));
       return;
     }
+    if (add_series(object, "")) return;
     if (auto columns = rows_of_columns(object); !columns.empty() && has_metric(columns.front())) {
       for (LogTable::Row& row : columns) put(std::move(row));
       return;
@@ -337,6 +338,38 @@ class ObjectRows {
   }
 
  private:
+  // {"gpu_0_utilization": {"x": [1764400000000, …], "y": [88, …]}}, as of ClearML and of plots, and {"Label": …,
+  // "Timestamps": […], "Values": […]} of CloudWatch, within other objects and lists: each value is a reading.
+  bool add_series(const Json& value, const std::string& key, int depth = 0) {
+    constexpr int kDeepest = 4;
+    if (!value.is_structured() || depth > kDeepest) return false;
+    bool found = value.is_object() && add_one_series(value, key);
+    for (const auto& [name, member] : value.items())
+      if (member.is_structured()) found = add_series(member, value.is_array() ? key : name, depth + 1) || found;
+    return found;
+  }
+  bool add_one_series(const Json& series, const std::string& key) {
+    std::string metric = key;
+    for (const char* name : {"Label", "label", "name", "metric"})
+      if (const auto said = series.find(name); said != series.end() && said->is_string())
+        metric = said->get<std::string>();
+    for (const auto& [when, what] : {std::pair{"x", "y"}, std::pair{"Timestamps", "Values"},
+                                     std::pair{"timestamps", "values"}, std::pair{"times", "values"}}) {
+      const auto times = series.find(when), values = series.find(what);
+      if (times == series.end() || values == series.end() || !times->is_array() || !values->is_array()) continue;
+      const std::size_t count = std::min(times->size(), values->size());
+      TimeReader reader({});
+      if (count == 0 || !reader.read(cell_of(times->front())) || reader.since_beginning()) continue;
+      const auto last = reader.read(cell_of((*times)[count - 1]));
+      const bool newest_first = last && *last < *reader.read(cell_of(times->front()));
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t at = newest_first ? count - 1 - i : i;
+        long_.add({{"timestamp", cell_of((*times)[at])}, {"metric", metric}, {"value", cell_of((*values)[at])}});
+      }
+      return true;
+    }
+    return false;
+  }
   // {"2025-09-04 22:10:07": {"gpu0": {"util": 88}}, …}: each member is a row.
   bool add_by_time(const Json& object) {
     if (object.empty() || !object.begin()->is_object() || !time_of_line(object.begin().key())) return false;
@@ -493,7 +526,8 @@ std::string index_of_series(const Json& labels) {
   return "";
 }
 
-// The column of a series: by dcgm-exporter's name, or by its words.
+}  // namespace
+
 std::string column_of_series(const std::string& name) {
   if (const auto column = dcgm_column(name); !column.empty()) return std::string(column);
   const auto rule = csv_column(name);
@@ -502,8 +536,6 @@ std::string column_of_series(const std::string& name) {
                      (rule->role == ColumnRole::kFact && rule->fact == DeviceFact::kMemoryTotal));
   return kept ? name : "";
 }
-
-}  // namespace
 
 Result<LogTable> table_of_prometheus(std::string_view text) {
   const char* const kHint =

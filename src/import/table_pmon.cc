@@ -256,6 +256,24 @@ void tell_processes(const PmonProcesses& processes, const NamedProcesses& named,
     extra["sharing"] = std::move(both);
 }
 
+// Of the header, of which the line of units is none.
+std::vector<std::string> names_in(std::string_view line) {
+  const auto words = words_of(line);
+  if (std::find(words.begin(), words.end(), "pid") == words.end()) return {};
+  std::vector<std::string> names;
+  for (const std::string_view word : words) names.push_back(lower(word));
+  return names;
+}
+
+// "" where it has none of its own.
+template <class CellOf>
+std::string time_of_row(const CellOf& cell) {
+  std::string time(cell("time"));
+  if (const auto date = cell("date"); date.size() == 8)
+    time = fmt::format("{}-{}-{} {}", date.substr(0, 4), date.substr(4, 2), date.substr(6), time);
+  return time;
+}
+
 }  // namespace
 
 // "# gpu pid type sm mem enc dec command", with "-o DT" behind date and time. A GPU without a process has one row of
@@ -268,15 +286,17 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   NamedProcesses named;
   LineCursor lines(text);
   std::string blanks;  // the line without the commas of --format csv
+  std::string below;   // the time that stands alone above the rows
   while (lines.next()) {
     blanks = lines.line();
     std::replace(blanks.begin(), blanks.end(), ',', ' ');
     const std::string_view line = trim(blanks);
     if (line.starts_with('#')) {
-      const auto words = words_of(line.substr(1));
-      if (std::find(words.begin(), words.end(), "pid") == words.end()) continue;
-      names.clear();
-      for (const std::string_view word : words) names.push_back(lower(word));
+      if (auto header = names_in(line.substr(1)); !header.empty()) names = std::move(header);
+      continue;
+    }
+    if (auto stamp = time_of_line(line)) {
+      below = std::move(*stamp);
       continue;
     }
     const auto words = words_of(line);
@@ -287,14 +307,13 @@ Result<LogTable> table_of_pmon(std::string_view text) {
     };
     const std::string gpu(cell("gpu")), pid(cell("pid"));
     if (!parse_number<int>(gpu)) continue;
-    std::string time(cell("time"));
-    if (const auto date = cell("date"); date.size() == 8)
-      time = fmt::format("{}-{}-{} {}", date.substr(0, 4), date.substr(4, 2), date.substr(6), time);
+    const std::string time = time_of_row(cell);
     PmonRound& round = rounds[gpu];
     const auto before = round.row.find("timestamp");
     const bool same = time.empty() ? !round.pids.contains(pid) : before != round.row.end() && before->second == time;
     if (!same) finish_round(round, table);
     round.row["index"] = gpu;
+    if (time.empty() && !below.empty()) round.row.emplace("timestamp", below);  // of the round's first row
     if (!time.empty()) round.row["timestamp"] = time;
     round.pids.insert(pid);
     if (parse_number<std::int64_t>(pid)) {

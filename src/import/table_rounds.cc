@@ -351,6 +351,19 @@ std::string_view label(const Sample& sample, std::string_view name) {
 
 }  // namespace
 
+bool are_scrapes(std::string_view text) {
+  constexpr std::string_view kType = "# TYPE ";
+  constexpr std::uint32_t kLooked = 400;
+  LineCursor lines(text);
+  while (lines.next() && lines.number() < kLooked) {
+    const std::string_view line = lines.line();
+    if (!line.starts_with(kType)) continue;
+    const std::string_view name = line.substr(kType.size());
+    if (!column_of_series(std::string(name.substr(0, name.find(' ')))).empty()) return true;
+  }
+  return false;
+}
+
 Result<LogTable> table_of_scrapes(std::string_view text) {
   RowsByMetric rows;
   std::string time;
@@ -364,17 +377,19 @@ Result<LogTable> table_of_scrapes(std::string_view text) {
       continue;
     }
     const auto sample = line.starts_with('#') ? std::nullopt : sample_in(line);
-    const std::string_view column = sample ? dcgm_column(sample->name) : "";
+    const std::string column = sample ? column_of_series(std::string(sample->name)) : "";
     if (column.empty()) continue;
     const std::string_view at = sample->time.empty() ? std::string_view(time) : sample->time;
     timed = timed || !at.empty();
     const auto facts = [&](const auto& put) {
-      for (const auto& [name, of] : {std::pair{"index", "gpu"}, std::pair{"uuid", "UUID"},
-                                     std::pair{"name", "modelName"}, std::pair{"hostname", "Hostname"}})
+      for (const auto& [name, of] :
+           {std::pair{"index", "gpu"}, std::pair{"index", "index"}, std::pair{"uuid", "UUID"},
+            std::pair{"uuid", "uuid"}, std::pair{"name", "modelName"}, std::pair{"hostname", "Hostname"}})
         if (const auto value = label(*sample, of); !value.empty()) put(name, value);
     };
-    rows.add(label(*sample, "Hostname"), fmt::format("{} {}", label(*sample, "gpu"), label(*sample, "UUID")), at,
-             column, sample->value, facts);
+    const std::string gpu = fmt::format("{}{} {}{}", label(*sample, "gpu"), label(*sample, "index"),
+                                        label(*sample, "UUID"), label(*sample, "uuid"));
+    rows.add(label(*sample, "Hostname"), gpu, at, column, sample->value, facts);
   }
   const bool once = !timed && !rows.several();
   LogTable table = rows.table();

@@ -70,7 +70,7 @@ Result<LogTable> table_of_dcgm(std::string_view text) {
   std::string stamp;
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
-    if (!line.empty() && is_digit(line[0]))
+    if (!line.empty() && line[0] != '#' && !line.starts_with("GPU"))
       if (auto time = time_of_line(line)) stamp = std::move(*time);
     if (line.starts_with('#')) {
       const auto words = header_words(line);

@@ -161,6 +161,12 @@ std::string fractions_read(const Explanation& e) {
              : ". Ratios beside the utilisation were read as fractions: 1 is 100 % (--full)";
 }
 
+// Of a log whose numbers have commas: what they were read as.
+std::string commas_read(const Explanation& e) {
+  const auto read = e.meta.extra.find("decimal_commas");
+  return read == e.meta.extra.end() ? "" : ". Commas in the log were read as decimal points: " + read->second;
+}
+
 // How far apart the rows of a log without times are, which number of its dates was taken for the day, and that rows
 // were taken as those of several GPUs by their order.
 std::string read_of_times(const Explanation& e) {
@@ -168,9 +174,16 @@ std::string read_of_times(const Explanation& e) {
   for (const Loss& loss : e.losses) {
     if (loss.what == info(LossKind::kNoTimestamps).name && !loss.detail.empty()) words += ". In the log " + loss.detail;
     if (loss.what == info(LossKind::kAssumedDateOrder).name)
-      words += fmt::format(". In the log {} (--date-order says it)", info(LossKind::kAssumedDateOrder).help);
+      words += loss.detail.starts_with("read with the day first")
+                   ? ". In the log all times are of one date, read with the day first, as where numbers have decimal "
+                     "commas (--date-order says it)"
+                   : fmt::format(". In the log {} (--date-order says it)", info(LossKind::kAssumedDateOrder).help);
     if (loss.what == info(LossKind::kNoGpuColumn).name && loss.detail.starts_with("the rows below"))
       words += ". In the log " + loss.detail;
+    if (loss.what == info(LossKind::kNoDate).name && loss.detail.find("no year") != std::string::npos)
+      words += ". In the log " + loss.detail;
+    if (loss.what == info(LossKind::kSharedSecond).name && loss.detail.find("whole minutes") != std::string::npos)
+      words += ". In the log times tell whole minutes: rows of one minute are spread over it";
   }
   return words;
 }
@@ -189,7 +202,7 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
             : e.meta.extra.contains("named_processes") ? " only: of processes their names and on which GPU"
                                                        : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
-  return wrap(line + read_of_times(e) + fractions_read(e) + columns_left_out(e) + ".", options.width,
+  return wrap(line + read_of_times(e) + fractions_read(e) + commas_read(e) + columns_left_out(e) + ".", options.width,
               "Evidence: ", "  ");
 }
 

@@ -251,6 +251,16 @@ def log_of(rows, line):
          for gpu, use in ((0, 90), (1, 40))}) + "\n"), 2, [0.9, 0.4]),
     ("time_in_front.csv", "index, utilization.gpu [%]\n" +
      log_of(30, lambda i: f"2025-06-09 04:{i:02}:00, 0, 90 %\n2025-06-09 04:{i:02}:00, 1, 40 %\n"), 2, [0.9, 0.4]),
+    ("docker.log", "".join(json.dumps({"log": line + "\n", "stream": "stdout", "time": f"2025-06-09T04:{i:02}:00.5Z"}) + "\n"
+                           for i in range(30) for line in (["index, utilization.gpu [%]"] if i == 0 else []) +
+                           ["0, 90 %", "1, 40 %"]), 2, [0.9, 0.4]),
+    ("two_levels.csv", ",util,util\ngpu,0,1\ntime,,\n" + log_of(30, lambda i: f"2025-06-09 04:{i:02}:00,90,40\n"), 2,
+     [0.9, 0.4]),
+    ("ts.log", "Jun 09 04:00:00 #Entity   GPUTL\n" + log_of(30, lambda i: "".join(
+        f"Jun 09 04:{i:02}:00 GPU {gpu}     {use}\n" for gpu, use in ((0, 90), (1, 40)))), 2, [0.9, 0.4]),
+    ("clearml.json", json.dumps({":monitor:gpu": {f"gpu_{gpu}_utilization": {
+        "x": [1749441600000 + 60000 * i for i in range(30)], "y": [use] * 30} for gpu, use in ((0, 90), (1, 40))}}), 2,
+     [0.9, 0.4]),
     ("used_of_all.csv", "Time;GPU-Util;Memory-Usage\n" +
      log_of(30, lambda i: f"2025-06-09 04:{i:02}:00;90%;21873MiB / 49140MiB\n"), 1, [0.9]),
 ])
@@ -263,3 +273,25 @@ def test_logs_as_people_have_them_are_read(headroom, tmp_path, name, text, devic
     means = [device["metrics"]["gpu_util_ratio"]["mean"] for device in answer["devices"]]
     assert means == pytest.approx(busy, abs=0.001)
     assert answer["ledger"]["end_ns"] - answer["ledger"]["begin_ns"] == 30 * 60 * 10**9
+
+
+def test_what_was_taken_for_granted_of_a_log_is_said(headroom, tmp_path):
+    rows = log_of(30, lambda i: f"09/06/2025 04:{i:02}:00;\"9{i % 10},5\"\n")
+    (tmp_path / "commas.csv").write_text("Horodatage;Utilisation GPU (%)\n" + rows)
+    text = " ".join(headroom("why", "commas.csv").stdout.split())
+    assert "Commas in the log were read as decimal points: '90,5' as 90.5" in text
+    assert "read with the day first, as where numbers have decimal commas (--date-order says it)" in text
+    (tmp_path / "minutes.csv").write_text("time,gpu_util,gpu_mem_mb\n" + log_of(180, lambda i: (
+        f"2025-06-09 04:{i // 6:02},{i * 37 % 90},{7000 + 3 * i}\n")))
+    text = " ".join(headroom("why", "minutes.csv").stdout.split())
+    assert "of 30:00" in text and "rows of one minute are spread over it" in text
+    (tmp_path / "below.log").write_text("gpu_util,gpu_mem_mb\n" + log_of(30, lambda i: (
+        f"2025-06-09 04:{i:02}:00\n" + "70,8000\n" * 6)))
+    text = " ".join(headroom("why", "below.log").stdout.split())
+    assert "taken as one of each GPU" in text and "--log-interval says how far apart" in text
+    text = " ".join(headroom("why", "below.log", "--log-interval", "10s").stdout.split())
+    assert "taken as samples of one GPU, as far apart as --log-interval says" in text
+    (tmp_path / "job.out").write_text("timestamp, index, utilization.gpu [%]\n" + log_of(30, lambda i: (
+        f"2025/06/09 04:{i:02}:00.000, 0, 90 %\nEpoch {i}, step 3, loss 0.5\n")))
+    text = headroom("why", "job.out").stdout
+    assert "data was lost" not in text and "90 %" in text

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs in forms of tools and languages that few have: each with readings of 90 % to 93 %, a second apart.
+#include "base/strings.h"
+#include "import/log_test_support.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <class Line>
+std::string lines_of(std::string text, const Line& line) {
+  for (int i = 0; i < 4; ++i) text += line(i) + "\n";
+  return text;
+}
+
+void expect_rows(const Recording& r, std::size_t gpus = 1) {
+  ASSERT_EQ(r.tracks.size(), gpus);
+  EXPECT_THAT(times(r), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.90, 0.91, 0.92, 0.93));
+}
+
+TEST(FurtherForms, ClocksOfAMachineAreTimesSinceABeginning) {
+  const Recording r = read_log(lines_of("monotonic_ns,gpu_util\n", [](int i) {
+    return fmt::format("{},9{}", 48'123'123'456'789 + i * 1'000'000'000LL, i);
+  }));
+  expect_rows(r);
+  EXPECT_THAT(detail(r, "no_date"), HasSubstr("times count from the log's beginning"));
+}
+
+TEST(FurtherForms, MangoHudCountsNanosecondsAndGibibytes) {
+  const Recording r = read_log(lines_of(
+      "os,cpu,gpu,ram,kernel,driver,cpuscheduler\nArch,AMD Ryzen 9,NVIDIA RTX,32780644,6.10,560.35,powersave\n"
+      "fps,frametime,cpu_load,cpu_power,gpu_load,cpu_temp,gpu_temp,gpu_core_clock,gpu_mem_clock,gpu_vram_used,gpu_"
+      "power,"
+      "ram_used,swap_used,process_rss,elapsed\n",
+      [](int i) {
+        return fmt::format("92.1,10.8,24,61.0,9{},58,66,1875,9501,7.5,244,14.2,0,3.1,{}", i, i * 1'000'000'000LL);
+      }));
+  expect_rows(r);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 7.5 * 1073741824);
+  EXPECT_EQ(values(r, Metric::kPower)[0], 244);
+}
+
+TEST(FurtherForms, AcceleratorsOfIntelAreGpus) {
+  const Recording r = read_log(lines_of(
+      "timestamp, name, temperature.aip [C], module_id, utilization.aip [%], memory.total [MiB], memory.used [MiB]\n",
+      [](int i) {
+        return fmt::format(
+            "Wed Nov  5 21:13:0{0} UTC 2025, HL-225, 44, 0, 9{0}, 98304, 71000\n"
+            "Wed Nov  5 21:13:0{0} UTC 2025, HL-225, 44, 5, 40, 98304, 22000",
+            i);
+      }));
+  expect_rows(r, 2);
+  EXPECT_EQ(device_of(r.sources[0]).name, "HL-225");
+}
+
+TEST(FurtherForms, ExportersOfOtherNamesAreScrapedToo) {
+  const Recording r = read_log(lines_of("", [](int i) {
+    return fmt::format(
+        "# scraped {}\n# HELP nvidia_smi_memory_used_bytes memory.used [MiB]\n"
+        "# TYPE nvidia_smi_memory_used_bytes gauge\nnvidia_smi_memory_used_bytes{{uuid=\"df6e\"}} 8.8604672e+09\n"
+        "# TYPE nvidia_smi_utilization_gpu_ratio gauge\nnvidia_smi_utilization_gpu_ratio{{uuid=\"df6e\"}} 0.9{}",
+        1762377180 + i, i);
+  }));
+  expect_rows(r);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 8860467200.0);
+  EXPECT_EQ(lost(r, "fraction_of_one"), 1);
+  EXPECT_FALSE(import_log("log", "# TYPE node_load1 gauge\nnode_load1 0.2\n", {}).has_value());
+}
+
+TEST(FurtherForms, ColumnsOfTwoLevelsAreOfEachGpu) {
+  for (const std::string header : {",util,util,mem_used_mb,mem_used_mb\ngpu,0,1,0,1\ntimestamp,,,,\n",
+                                   ",util,util,mem_used_mb,mem_used_mb\n,gpu0,gpu1,gpu0,gpu1\n"})
+    expect_rows(
+        read_log(lines_of(header, [](int i) { return fmt::format("2025-11-05 21:13:0{0},9{0},40,8000,900", i); })), 2);
+  const Recording other = read_log(lines_of(",0,0,1,1\nmetric,util,mem_used_mb,util,mem_used_mb\n", [](int i) {
+    return fmt::format("2025-11-05 21:13:0{0},9{0},8000,40,900", i);
+  }));
+  expect_rows(other, 2);
+  EXPECT_EQ(lost(other, "unreadable_row"), 0);
+  EXPECT_EQ(values(other, Metric::kMemoryUsed, 1)[0], 900.0 * 1048576);
+  const Recording plain = read_log(
+      lines_of(",util,mem_used_mb\n", [](int i) { return fmt::format("2025-11-05 21:13:0{0},9{0},8000", i); }));
+  expect_rows(plain);
+}
+
+TEST(FurtherForms, DatesWithoutAYearAreOfOneThatIsSaid) {
+  const std::string rows = lines_of("time,gpu_util\n", [](int i) { return fmt::format("Nov  5 21:13:0{0},9{0}", i); });
+  const Recording r = read_log(rows);
+  expect_rows(r);
+  EXPECT_THAT(detail(r, "no_date"), HasSubstr("times carry no year: taken as of 1972"));
+  ImportOptions options;
+  options.start_date = *start_date_of("2025-01-01");
+  const Recording told = read_log(rows, options);
+  EXPECT_EQ(told.tracks[0].at[0], kT0);
+  EXPECT_EQ(lost(told, "no_date"), 0);
+  const Recording eve = read_log(
+      "time,gpu_util\nDec 31 23:59:58,90\nDec 31 23:59:59,91\nJan  1 00:00:00,92\nJan  1 00:00:01,93\n", options);
+  expect_rows(eve);
+  const Recording leap = read_log("time,gpu_util\nFeb 28 23:59:59,90\nFeb 29 00:00:00,91\n");
+  EXPECT_THAT(times(leap), ElementsAre(0, 1));
+  const Recording stamped = read_log(lines_of("", [](int i) {
+    return (i == 0 ? "Nov 05 21:13:00 #Entity   GPUTL          POWER\nNov 05 21:13:00 ID                   W\n" : "") +
+           fmt::format("Nov 05 21:13:0{0} GPU 0     9{0}             310.5", i);
+  }));
+  expect_rows(stamped);
+}
+
+TEST(FurtherForms, JavaScriptsDatesHaveTheirOffset) {
+  const Recording r = read_log(lines_of("Time,gpu_util\n", [](int i) {
+    return fmt::format("Wed Nov 05 2025 22:13:0{0} GMT+0100 (Central European Standard Time),9{0}", i);
+  }));
+  expect_rows(r);
+  EXPECT_EQ(r.tracks[0].at[0], kT0);
+}
+
+TEST(FurtherForms, SeriesOfTimesAndValuesAreReadings) {
+  const std::string clearml =
+      R"({":monitor:gpu":{"gpu_0_utilization":{"name":"gpu_0_utilization","x":[1762377180000,1762377181000,1762377182000,)"
+      R"(1762377183000],"y":[90,91,92,93]}},":monitor:machine":{"cpu_usage":{"x":[1762377180000,1762377181000],"y":[1,2]}}})";
+  expect_rows(read_log(clearml));
+  const std::string cloudwatch =
+      R"({"MetricDataResults":[{"Id":"u","Label":"nvidia_smi_utilization_gpu","Timestamps":["2025-11-05T21:13:03Z",)"
+      R"("2025-11-05T21:13:02Z","2025-11-05T21:13:01Z","2025-11-05T21:13:00Z"],"Values":[93,92,91,90]},{"Id":"m",)"
+      R"("Label":"nvidia_smi_memory_used","Timestamps":["2025-11-05T21:13:03Z","2025-11-05T21:13:02Z",)"
+      R"("2025-11-05T21:13:01Z","2025-11-05T21:13:00Z"],"Values":[8000,8000,8000,8000]}]})";
+  const Recording r = read_log(cloudwatch);
+  expect_rows(r);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 8000.0 * 1048576);
+  EXPECT_FALSE(import_log("log", R"({"gpu_0_utilization":{"x":[0,1,2],"y":[90,91,92]}})", {}).has_value())
+      << "steps are no times";
+}
+
+TEST(FurtherForms, ProcessesWithinRecordsHaveTheRecordsTimes) {
+  std::string text;
+  const auto put = [&](int second, std::string_view line) {
+    text += fmt::format(R"({{"log":"{}\n","stream":"stdout","time":"2025-11-05T21:13:0{}.5Z"}})"
+                        "\n",
+                        line, second);
+  };
+  put(0, "# gpu         pid   type     sm    mem    enc    dec    command");
+  put(0, "# Idx           #    C/G      %      %      %      %    name");
+  for (int i = 0; i < 4; ++i) {
+    put(i, fmt::format("    0       812     C     5{}     15      -      -    python", i));
+    put(i, "    0       977     C     40     15      -      -    triton");
+  }
+  expect_rows(read_log(text));
+}
+
+TEST(FurtherForms, EmptyCellsBesidePercentAreNoReadings) {
+  const Recording r = read_log(lines_of("Time,GPU 0,GPU 1\n2025-11-05 21:12:59,,\n",
+                                        [](int i) { return fmt::format("2025-11-05 21:13:0{0},9{0}%,40%", i); }));
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(values(r, Metric::kGpuUtil).back(), 0.93);
+}
+
+TEST(FurtherForms, WindowsCountsEnginesOfProcesses) {
+  const std::string gpu = "luid_0x0_0x0000E8C5_phys_0";
+  const auto engine = [&](int pid, std::string_view adapter, int number) {
+    return fmt::format(R"(,"\\PC\GPU Engine(pid_{}_{}_eng_{}_engtype_3D)\Utilization Percentage")", pid, adapter,
+                       number);
+  };
+  std::string text = "\"(PDH-CSV 4.0) (W. Europe Standard Time)(-60)\"" + engine(11, gpu, 0) + engine(12, gpu, 0) +
+                     engine(12, gpu, 3) + engine(12, "luid_0x0_0x00000001_phys_0", 0) +
+                     fmt::format(R"(,"\\PC\GPU Adapter Memory({})\Dedicated Usage")", gpu) + "\n";
+  for (int i = 0; i < 4; ++i)
+    text += fmt::format(
+        "\"11/05/2025 22:13:0{0}.000\",\"50.000000\",\"4{0}.000000\",\"12,5\",\"0.000000\",\"5368709120\"\n", i);
+  const Recording r = read_log(text + "\nExiting, please wait...\n");
+  expect_rows(r);
+  EXPECT_EQ(r.tracks[0].at[0], kT0);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 5368709120.0);
+}
+
+}  // namespace
+}  // namespace headroom
