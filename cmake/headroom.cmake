@@ -3,10 +3,10 @@
 add_library(headroom_flags INTERFACE)
 target_include_directories(headroom_flags INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}")
 target_compile_definitions(headroom_flags INTERFACE HEADROOM_VERSION="${PROJECT_VERSION}")
-# -Wrestrict: g++ 12 warns wrongly on std::string operator+ (GCC bug 105651).
+# -Wrestrict, -Wstringop-overflow: g++ 12 warns wrongly on std::string's operator+ and insert (GCC bug 105651).
 target_compile_options(headroom_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
-  -Wimplicit-fallthrough -Wno-missing-field-initializers -Wno-restrict $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
+  -Wimplicit-fallthrough -Wno-missing-field-initializers -Wno-restrict -Wno-stringop-overflow $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
 # __FILE__ is a path in the checkout, wherever that lies: else no compiler cache could share a test, or a file with HR_CHECK.
 target_compile_options(headroom_flags INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 # Hardening in every build: what a hostile recording reaches must stop, not corrupt. _FORTIFY_SOURCE needs an optimiser,
@@ -43,23 +43,61 @@ if(LLD AND NOT HEADROOM_PORTABLE)
   add_link_options(-fuse-ld=lld)
 endif()
 
-# Files of one folder are compiled several at a time: most of what a compiler does here is to read the same headers again.
-option(HEADROOM_UNITY "compile several files of a folder as one" OFF)
+# Files of one folder are compiled several at a time, and what most of them read of other libraries is compiled once for all
+# that have the same options: most of what a compiler does here is to read the same headers again.
+option(HEADROOM_UNITY "compile several files of a folder as one, with precompiled headers" OFF)
+set(HEADROOM_PRECOMPILED <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory> <numeric>
+  <optional> <set> <span> <string> <string_view> <tuple> <unordered_map> <utility> <vector> <fmt/format.h>
+  <tl/expected.hpp>)
+if(HEADROOM_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(headroom_flags INTERFACE -fpch-preprocess)  # for ccache
+endif()
+
+# headroom_precompiled(NAME LIBS library... OPTIONS option... HEADERS header...): what targets with these options share.
+function(headroom_precompiled name)
+  cmake_parse_arguments(ARG "" "" "LIBS;OPTIONS;HEADERS" ${ARGN})
+  add_library(precompiled_${name} OBJECT EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/cmake/precompiled.cc")
+  target_link_libraries(precompiled_${name} PRIVATE headroom_flags ${HEADROOM_FMT} tl::expected ${ARG_LIBS})
+  target_compile_options(precompiled_${name} PRIVATE ${ARG_OPTIONS})
+  target_precompile_headers(precompiled_${name} PRIVATE ${HEADROOM_PRECOMPILED} ${ARG_HEADERS})
+endfunction()
+
+# headroom_unity(TARGET [NAME]): its files several at a time, with the headers that are precompiled as NAME.
 function(headroom_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADROOM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(HEADROOM_UNITY AND ARGC GREATER 1)
+    target_precompile_headers(${target} REUSE_FROM precompiled_${ARGV1})
+  endif()
+endfunction()
+
+if(HEADROOM_UNITY)
+  headroom_precompiled(layer)
+  headroom_precompiled(layer_O1 OPTIONS -O1)
+  headroom_precompiled(layer_O2 OPTIONS -O2)
+endif()
+
+# headroom_optimised(TARGET LEVEL): compiled with -LEVEL, whatever the build says.
+function(headroom_optimised target level)
+  target_compile_options(${target} PRIVATE -${level})
+  get_target_property(precompiled ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+  if(precompiled STREQUAL "precompiled_layer")
+    set_target_properties(${target} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM precompiled_layer_${level})
+  elseif(precompiled)
+    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
 endfunction()
 
 # What computes for minutes without optimisation: a little more to compile, a third of the time to test.
 function(headroom_computes target)
   if(HEADROOM_SANITIZE)
-    target_compile_options(${target} PRIVATE -O1)
+    headroom_optimised(${target} O1)
   endif()
 endfunction()
 
 # What runs beside the job and what reads gigabytes: optimised in a build for development, too.
 function(headroom_hot target)
   if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
-    target_compile_options(${target} PRIVATE -O2)
+    headroom_optimised(${target} O2)
   endif()
 endfunction()
 
@@ -83,7 +121,7 @@ function(headroom_layer name)
   list(TRANSFORM ARG_DEPS PREPEND hr_)
   if(sources)
     add_library(hr_${name} STATIC ${sources})
-    headroom_unity(hr_${name})
+    headroom_unity(hr_${name} layer)
     target_link_libraries(hr_${name} PUBLIC headroom_flags ${HEADROOM_FMT} tl::expected ${ARG_DEPS} ${ARG_LIBS})
   else()
     add_library(hr_${name} INTERFACE)
@@ -120,12 +158,18 @@ function(headroom_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
-  headroom_unity(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_LIBS} checkout headroom_flags GTest::gmock_main)
   # What is tested is optimised as ever; the tests themselves are half of all code, and take a third less to compile.
+  set(options "")
   if(NOT HEADROOM_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
+    set(options -O0 -U_FORTIFY_SOURCE)
   endif()
+  if(HEADROOM_UNITY AND NOT TARGET precompiled_test)
+    headroom_precompiled(test LIBS GTest::gmock OPTIONS ${options} -fPIE HEADERS <gmock/gmock.h> <gtest/gtest.h>)
+    set_target_properties(precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  endif()
+  headroom_unity(${name} test)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} checkout headroom_flags GTest::gmock_main)
+  target_compile_options(${name} PRIVATE ${options})
   set(measures "")
   foreach(source ${ARG_SOURCES})
     file(STRINGS "${source}" named REGEX "^TEST.*, OnAQuietMachine")

@@ -18,6 +18,8 @@ struct nvmlDevice_st {
 // script want something of this call, is the device lost. Bodies only see calls that pass.
 namespace headroom::sim::nvml {
 
+inline constexpr unsigned kNoInstance = 0xffffffffU;  // gpuInstanceId and computeInstanceId of a device without MIG
+
 // Between the first nvmlInit and the last nvmlShutdown.
 [[nodiscard]] nvmlReturn_t attach();
 [[nodiscard]] nvmlReturn_t detach();

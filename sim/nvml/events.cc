@@ -22,7 +22,6 @@ struct nvmlEventSet_st {
 namespace {
 
 constexpr Nanos kLook = 10 * kMillisecond;
-constexpr unsigned kNoInstance = 0xffffffffU;
 
 struct Sets {
   std::mutex mutex;

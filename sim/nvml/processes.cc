@@ -13,8 +13,7 @@ using namespace headroom::sim::nvml;
 
 namespace {
 
-constexpr unsigned kNoInstance = 0xffffffffU;  // gpuInstanceId and computeInstanceId of a device without MIG
-constexpr unsigned kGarbage = 0xffffffffU;     // what a broken driver puts into utilisation rows
+constexpr unsigned kGarbage = 0xffffffffU;  // what a broken driver puts into utilisation rows
 
 nvmlProcessInfo_v1_t& fill(nvmlProcessInfo_v1_t& row, const ContextRow& context) {
   return row = {context.pid, context.memory_bytes};

@@ -96,7 +96,7 @@ Result<void> read_verb(const TomlTable& file, std::string_view verb, Config& con
 }
 
 Result<void> read_general(const TomlTable& file, Config& config) {
-  constexpr std::int64_t kNarrowest = 40, kWidest = 1000;
+  constexpr std::int64_t kFewest = 40, kMost = 1000;  // columns
   HR_TRY(config.recordings, file.text("recordings"));
   if (config.recordings) {
     std::string& folder = *config.recordings;
@@ -105,7 +105,7 @@ Result<void> read_general(const TomlTable& file, Config& config) {
       return tl::unexpected(file.wrong("recordings", "is no absolute path", "write \"/data/recordings\" or \"~/…\""));
     config.lines.push_back("recordings = " + folder);
   }
-  HR_TRY(const auto width, file.integer("width", kNarrowest, kWidest));
+  HR_TRY(const auto width, file.integer("width", kFewest, kMost));
   if (width) {
     config.width = static_cast<std::size_t>(*width);
     config.lines.push_back(fmt::format("width = {}", *width));
