@@ -172,13 +172,14 @@ void MarkTrack::set_progress(const Mark& mark) {
 
 // Before the first step of a phase: the counts as they were, so that its steps are not thought to have begun in the
 // phase before. What is counted in the instant of the change was done before it. Where phases within every step leave
-// more of these than are kept, the longest pauses are those between the phases that have rows.
+// more of these than are kept, the longest pauses are those between the phases that have rows; the one before the first
+// step of all has no length, and without it that step has no time.
 void MarkTrack::hold_counts() {
   if (!changed_ || last_ <= *changed_) return;
   const Nanos changed = *std::exchange(changed_, std::nullopt);
   pauses_.push_back({std::min(changed, stepped_ ? *stepped_ : row_at_.value_or(changed)), changed, steps_, samples_});
   if (pauses_.size() > kMostHeld)
-    pauses_.erase(std::min_element(pauses_.begin(), pauses_.end(),
+    pauses_.erase(std::min_element(pauses_.begin() + (pauses_.front().steps == 0 ? 1 : 0), pauses_.end(),
                                    [](const Pause& x, const Pause& y) { return x.length() < y.length(); }));
 }
 

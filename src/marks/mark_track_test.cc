@@ -349,6 +349,7 @@ TEST_F(Marks, PhasesWithinEveryStepLeaveTheCountsOfThePhasesAroundThem) {
     const auto row = std::upper_bound(track.at.begin(), track.at.end(), ms * kMillisecond) - track.at.begin();
     return row == 0 ? 0 : steps.at(static_cast<std::size_t>(row - 1));
   };
+  EXPECT_EQ(steps.front(), 0) << "else the first step has no time";
   EXPECT_EQ(at(200), 20);
   EXPECT_EQ(at(509), 20);
   EXPECT_EQ(at(1000), 40);

@@ -123,7 +123,12 @@ def test_a_dry_run_tells_what_is_done_and_how_long_the_rest_took(tmp_path):
     assert re.search(r"^task-1  true  \[done\]$", shown, re.M) and re.search(r"fixed$", shown, re.M)
     (tmp_path / "fixed").touch()
     run(tmp_path, tasks, "--gpus", "none")
-    assert "[about 3" in run(tmp_path, tasks, "--gpus", "none", "--dry-run", "--fresh").stdout
+    fresh = run(tmp_path, tasks, "--gpus", "none", "--dry-run", "--fresh").stdout
+    number, unit = re.search(r"fixed  \[about ([\d.]+) (ms|s)\]$", fresh, re.M).groups()
+    told = float(number) * {"ms": 1e6, "s": 1e9}[unit]
+    took = [end - start for start, end in journal(tmp_path / "tasks.batch", "SELECT start, end FROM attempts "
+                                               "WHERE task = (SELECT key FROM tasks WHERE name = 'task-2')")]
+    assert len(took) == 2 and 0.95 * min(took) < told < 1.05 * max(took), (fresh, took)
     assert len(journal(tmp_path / "tasks.batch", "SELECT 1 FROM runs")) == 2, "a dry run writes nothing"
 
 
