@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "analyze/call_evidence.h"
 #include "base/human.h"
@@ -53,21 +54,43 @@ std::string phase_of_most(const Analysis& a, const Claims& claims) {
   return "";
 }
 
+namespace {
+
+// When the first phase of a GPU begins that something but stacks names; nothing where none does.
+std::optional<Nanos> first_range(const Analysis& a, std::size_t device) {
+  const auto& slices = a.devices[device].slices;
+  const auto first = std::find_if(slices.begin(), slices.end(), [&](const Slice& s) {
+    return s.named >= 0 && a.phases[static_cast<std::size_t>(s.named)].named_by != "stacks";
+  });
+  return first == slices.end() ? std::nullopt : std::optional(first->begin);
+}
+
+bool mostly_named(const Analysis& a, const Claims& claims) {
+  Nanos named = 0;
+  for (const auto& [name, ns] : by_named_phase(a, claims)) named += ns;
+  return static_cast<double>(named) >= kMostOfIt * static_cast<double>(length(claims));
+}
+
+// One phase, which nearly all of the time is from its begin on: that something lay in it tells nothing.
+bool one_phase_is_all(const Analysis& a) {
+  Claims rest;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const auto first = first_range(a, device))
+      rest.push_back({device, *first, a.window.end, Account::kUnexplained, -1});
+  return by_named_phase(a, rest).size() == 1 && mostly_named(a, rest);
+}
+
+}  // namespace
+
 Claims before_first_range(const Analysis& a, const Claims& claims) {
   Claims lead, rest;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto& slices = a.devices[device].slices;
-    const auto first = std::find_if(slices.begin(), slices.end(), [&](const Slice& s) {
-      return s.named >= 0 && a.phases[static_cast<std::size_t>(s.named)].named_by != "stacks";
-    });
-    if (first == slices.end() || first->begin <= a.window.begin) continue;
-    lead.push_back({device, a.window.begin, first->begin, Account::kUnexplained, -1});
-    rest.push_back({device, first->begin, a.window.end, Account::kUnexplained, -1});
+    const auto first = first_range(a, device);
+    if (!first || *first <= a.window.begin) continue;
+    lead.push_back({device, a.window.begin, *first, Account::kUnexplained, -1});
+    rest.push_back({device, *first, a.window.end, Account::kUnexplained, -1});
   }
-  Nanos named = 0;
-  for (const auto& [name, ns] : by_named_phase(a, rest)) named += ns;
-  const bool mostly = static_cast<double>(named) >= kMostOfIt * static_cast<double>(length(rest));
-  return mostly ? common(claims, lead) : Claims{};
+  return mostly_named(a, rest) ? common(claims, lead) : Claims{};
 }
 
 void name_the_phase(const Analysis& a, Finding& finding) {
@@ -80,13 +103,15 @@ void name_the_phase(const Analysis& a, Finding& finding) {
     if (static_cast<double>(ns) >= kLeast * static_cast<double>(finding.cost())) order.emplace_back(-ns, name);
   if (order.empty()) return;
   std::sort(order.begin(), order.end());
+  const std::string inner = within(a, order[0].second);
+  if (inner.empty() && phase_of_most(a, finding.claims) == order[0].second && one_phase_is_all(a)) return;
   constexpr std::size_t kMost = 2;
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
     text += fmt::format("{}{} of it in {}{}", i == 0 ? "" : ", ",
                         human_percent(static_cast<double>(-order[i].first) / static_cast<double>(finding.cost())),
                         i == 0 ? "the phase " : "", order[i].second);
-  text += within(a, order[0].second);
+  text += inner;
   finding.evidence.insert(finding.evidence.begin(), text);
 }
 

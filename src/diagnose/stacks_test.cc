@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analyze/testing.h"
+#include "base/strings.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
 
@@ -45,7 +46,7 @@ TEST(StackFindings, NameTheFunctionAndTheNextOne) {
   EXPECT_EQ(e.ledger.places.at(static_cast<std::size_t>(first.code.value())), "collect (train.py)");
   EXPECT_EQ(first.evidence.front(), "its Python stacks say: collect (train.py) 60 %, log (train.py) 40 % of this time");
   EXPECT_TRUE(first.tiers.has("Y"));
-  EXPECT_THAT(first.advice, Not(HasSubstr("py-spy")));
+  EXPECT_THAT(first.advice, Not(HasSubstr("stacks --pid")));
 }
 
 TEST(StackFindings, NameTheLineThatHasMostOfTheIdleTime) {
@@ -768,6 +769,20 @@ TEST(StackFindings, NamedPhasesAreSaidWhereTheTimeLiesInThem) {
     ASSERT_GE(entry.phase, 0);
     ASSERT_LT(entry.phase, 2);
   }
+}
+
+TEST(StackFindings, AnOnlyPhaseThatIsAllOfTheTrainingTellsNothing) {
+  const auto evidence = [](double epoch_ends) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double t) { return t < 6 || std::fmod(t, 5) < 2 ? 0.0 : 0.9; })
+        .process(7, 1, 0, 60, 0.95)
+        .context(7, 0, 0, 60);
+    const std::vector<std::pair<double, std::string>> phases{{6, "epoch"}, {epoch_ends, ""}};
+    const Explanation e = explain(builder.marks(7, "marks", phases, {}).build());
+    return join(e.findings.front().evidence, "; ");
+  };
+  EXPECT_THAT(evidence(60), Not(HasSubstr("in the phase")));
+  EXPECT_THAT(evidence(40), HasSubstr("of it in the phase epoch"));
 }
 
 TEST(StackFindings, PhasesThatAreTooShortForTheReadingsAreNamedBesideTheOneAroundThem) {
