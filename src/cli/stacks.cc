@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "analyze/stack_profile.h"
 #include "base/visible.h"
@@ -12,6 +14,7 @@
 #include "cli/config.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
+#include "cli/stacks_now.h"
 #include "cli/verbs.h"
 #include "export/stacks.h"
 
@@ -23,6 +26,7 @@ struct StacksAsked {
   std::string recording = "last", format, output;
   WindowOptions window;
   bool all = false, json = false, force = false;
+  std::optional<std::int64_t> pid;
 };
 
 MayReplace own_stacks(const StacksAsked& options) {
@@ -60,26 +64,47 @@ Result<void> stacks(const StacksAsked& options) {
   });
 }
 
+Result<void> stacks_now(std::int64_t pid, const StacksAsked& options) {
+  const MayReplace may = options.json ? own_json("stacks", "headroom.threads", options.force)
+                                      : MayReplace{.writer = "headroom stacks", .marks = {}, .all = options.force};
+  HR_TRYV(can_write_to(options.output, may));
+  HR_TRY(const python::ProcessNow now, python::look_now(pid));
+  return write_to(options.output, may,
+                  [&](const Output& output) { return output(options.json ? threads_json(now) : threads_text(now)); });
+}
+
 }  // namespace
 
 Action declare_stacks(VerbInput input) {
   auto options = std::make_shared<StacksAsked>();
   auto& app = input.app;
-  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  CLI::Option* recording =
+      app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  CLI::Option* pid = app.add_option("-p,--pid", options->pid,
+                                    "what each thread of this running process is at now, with the lines of its Python "
+                                    "stacks and what it waits for; it is neither stopped nor changed")
+                         ->type_name("PID")
+                         ->check(CLI::PositiveNumber)
+                         ->excludes(recording);
   CLI::Option* format =
       app.add_option(
              "-f,--format", options->format,
              "functions: a line per function, for people; collapsed: a line per stack with milliseconds; speedscope: "
              "for speedscope.app; svg: a flame graph; default: functions on a terminal, else collapsed")
-          ->check(CLI::IsMember({"functions", "collapsed", "speedscope", "svg"}));
-  app.add_flag("--json", options->json, "machine-readable, schema headroom.stacks/1: idle and busy time of each stack")
+          ->check(CLI::IsMember({"functions", "collapsed", "speedscope", "svg"}))
+          ->excludes(pid);
+  app.add_flag("--json", options->json,
+               "machine-readable, schema headroom.stacks/1: idle and busy time of each stack; with --pid "
+               "headroom.threads/1")
       ->excludes(format);
   declare_window(app, options->window, "begin of the time they are of");
-  app.add_flag("--all", options->all, "also time in which kernels ran (default: idle time, which is the question)");
+  for (const char* of_recording : {"--from", "--to"}) pid->excludes(app.get_option(of_recording));
+  app.add_flag("--all", options->all, "also time in which kernels ran (default: idle time, which is the question)")
+      ->excludes(pid);
   app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
   declare_force(app, options->force);
   return [options] {
-    const auto done = stacks(*options);
+    const auto done = options->pid ? stacks_now(*options->pid, *options) : stacks(*options);
     return done ? kExitOk : report_error(done.error());
   };
 }

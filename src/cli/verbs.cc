@@ -118,10 +118,11 @@ constexpr std::array kVerbs{
                      "serve windows.batch optuna.db\n"
                      "serve --port 0 --metrics-token-file scrape.token"},
     Verb{.name = "stacks",
-         .summary = "show the Python stacks of the time in which the GPUs were idle",
+         .summary = "show the Python stacks of the time in which the GPUs were idle, or of a process as it runs",
          .declare = declare_stacks,
          .usage = "[OPTIONS] [RECORDING]",
          .examples = "stacks\n"
+                     "stacks --pid 4711\n"
                      "stacks last -f svg -o idle.svg\n"
                      "stacks --all -f speedscope -o run.speedscope.json"},
     Verb{.name = "devices",

@@ -228,7 +228,8 @@ std::string advice_on_code(const Analysis& a, const HostSummary& s, const Findin
   if (mostly_at(a, claims, a.code.idle_loops))
     return "begin what is awaited there earlier (asyncio.create_task, gather): several at a time, ahead of the step";
   if (all_asleep(a, s, claims) && takes_a_lock(a, s, claims))
-    return "see which thread or process has that lock meanwhile (py-spy dump shows all threads): hold it shorter, or "
+    return "see which thread or process has that lock meanwhile (headroom stacks --pid shows all threads): hold it "
+           "shorter, or "
            "take it beside the kernels";
   if (main_asleep(a, s, claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads])
     return "see what its other threads do meanwhile (headroom stacks): make that cheaper, or do it beside the kernels";

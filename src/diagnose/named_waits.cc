@@ -86,30 +86,9 @@ std::string other_end(const Analysis& a, const WaitTarget& target) {
 
 std::string words_of(const Analysis& a, const WaitTarget& target) {
   const std::string other = other_end(a, target);
-  const std::string whom = other.empty() ? fmt::format("processes called {}", target.name) : other;
-  switch (target.kind) {
-    case WaitKind::kConnection:
-      return fmt::format("on a connection to {}{}", target.name,
-                         other.empty() ? "" : fmt::format(", {} of the job", other));
-    case WaitKind::kAccepted:
-      return fmt::format("at its own port {}, for who connects to it{}", target.name,
-                         other.empty() ? "" : fmt::format(": {} of the job", other));
-    case WaitKind::kUnixSocket:
-      return "on a socket to " + whom;
-    case WaitKind::kPipe:
-      return "on a pipe from " + whom;
-    case WaitKind::kFullPipe:
-      return "on a full pipe to " + whom;
-    case WaitKind::kChild:
-      return "waiting for the end of " + whom;
-    case WaitKind::kFile:
-      return fmt::format("for {} {}", target.name.ends_with('/') ? "files in" : "the file", target.name);
-    case WaitKind::kTerminal:
-      return "at the terminal " + target.name;
-    case WaitKind::kDevice:
-      return "for the driver, in " + target.name;
-  }
-  return "";
+  if (target.kind == WaitKind::kChild) return "waiting " + headroom::words_of(target, other);
+  const bool over_net = target.kind == WaitKind::kConnection || target.kind == WaitKind::kAccepted;
+  return headroom::words_of(target, other.empty() || !over_net ? other : other + " of the job");
 }
 
 // The folder that all of these lie in, however deep: a loader opens another file each time.

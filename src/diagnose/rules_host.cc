@@ -14,6 +14,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -103,7 +104,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   finding.would_overturn = finding.cause
                                ? std::string(kCoresOfItsOwn)
                                : fmt::format("{}: if the main thread spins in a CUDA synchronisation, this is wrong",
-                                             has_stacks(a) ? "py-spy dump --native --pid PID" : stack_dump(a));
+                                             has_stacks(a) ? std::string(kNativeStacks) : stack_dump(a));
   if (!code_in(a, finding.claims).empty() && !finding.cause) follow_the_stacks(a, s, in_pauses, finding);
   finding.asleep = all_asleep(a, s, finding.claims);
   finding.mostly_waits = mostly_asleep(a, s, finding.claims);

@@ -12,6 +12,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -125,7 +126,7 @@ void advise(const Analysis& a, const HostSummary& s, bool alone, Finding& findin
   finding.would_overturn = stack_dump(a) + " while the GPU is idle: it names what the main thread waits for";
   finding.advice = fmt::format("look at the stacks of the main thread while the GPU is idle ({})", stack_tool(a));
   if (has_stacks(a)) {
-    finding.would_overturn = "py-spy dump --native --pid PID while the GPU is idle: it names the library that waits";
+    finding.would_overturn = fmt::format("{} while the GPU is idle: it names the library that waits", kNativeStacks);
     finding.advice = "look at what its threads were at while the GPU was idle (headroom stacks)";
   }
   if (finding.cause)

@@ -179,7 +179,7 @@ TEST(Singles, AJobOnALockThatNobodyInItCouldLetGoOfUntilSomebodyEndsItHangs) {
   EXPECT_EQ(hangs.cause, Cause::kHang);
   EXPECT_EQ(hangs.confidence, Confidence::kLow);
   EXPECT_THAT(hangs.title, HasSubstr("hardly anything of it ran"));
-  EXPECT_THAT(hangs.advice, HasSubstr("in the next run, py-spy dump --pid PID")) << "this one's process is gone";
+  EXPECT_THAT(hangs.advice, HasSubstr("in the next run, headroom stacks --pid PID")) << "this one's process is gone";
   EXPECT_EQ(sleeps_at_the_end(lock, 124, WaitChannel::kFutex, "timeout").cause, Cause::kHang);
   EXPECT_FALSE(sleeps_at_the_end(lock, 124).cause) << "of any other program 124 is a code like another";
   EXPECT_FALSE(sleeps_at_the_end(lock, 1).cause) << "it ended by itself";

@@ -336,11 +336,11 @@ void append(std::vector<std::string>& list, std::vector<std::string> more) {
 
 bool has_stacks(const Analysis& a) { return a.meta.tiers.find('Y') != std::string::npos; }
 
-std::string_view stack_tool(const Analysis& a) { return without_python(a.meta) ? "gdb" : "py-spy dump"; }
+std::string_view stack_tool(const Analysis& a) { return without_python(a.meta) ? "gdb" : "headroom stacks --pid"; }
 
 std::string stack_dump(const Analysis& a, std::string_view pid) {
   return without_python(a.meta) ? fmt::format("gdb -p {} -batch -ex 'thread apply all bt'", pid)
-                                : fmt::format("py-spy dump --pid {}", pid);
+                                : fmt::format("headroom stacks --pid {}", pid);
 }
 
 bool too_short_to_list(const Analysis& a) {

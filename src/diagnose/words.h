@@ -53,7 +53,7 @@ namespace headroom::diagnose {
 
 // Whether Python stacks were read: then nobody is sent to read them once more.
 [[nodiscard]] bool has_stacks(const Analysis& a);
-// What shows the stacks of a process of the job: py-spy, or gdb where it is no Python program.
+// What shows the stacks of a process of the job: gdb where it is no Python program.
 [[nodiscard]] std::string stack_dump(const Analysis& a, std::string_view pid = "PID");
 [[nodiscard]] std::string_view stack_tool(const Analysis& a);
 

@@ -210,7 +210,8 @@ constexpr std::array kFixes{
         "no attempt runs out of memory", "leave it out again"},
     Fix{Cause::kHang, "end_the_hang", "Find what the last thread waits for, and set a time limit", kReturns, kModerate,
         "what hangs is ended; what it did since its last checkpoint is lost", kLines,
-        "py-spy dump --pid PID (gdb -p PID where it is no Python); hang_timeout in the task file; a shorter timeout of "
+        "headroom stacks --pid PID (gdb -p PID where it is no Python); hang_timeout in the task file; a shorter "
+        "timeout of "
         "the process group",
         "the run ends, or fails within the limit", "no limit"},
     Fix{Cause::kMonitoringMostlyElse, "record_the_job", "Record the job alone", kReturns, kSafe, "nothing changes",

@@ -41,7 +41,7 @@ constexpr std::array kSteps{
     Step{"the times of the first steps",
          "have the job print how long each of its first 20 steps takes: only the first ones long is compiling"},
     Step{
-        "a step with a cached batch; py-spy dump",
+        "a step with a cached batch; headroom stacks --pid",
         "train some steps on one batch that is kept: if they are faster, it waited for data; or {stacks} while the GPU "
         "waits"},
     Step{"a step with a cached batch",
@@ -54,7 +54,7 @@ constexpr std::array kSteps{
          "headroom run -- CMD, which reads how much is read, and how long processes are blocked on storage"},
     Step{"headroom run (process starts)", "headroom run -- CMD, which sees the processes that start"},
     Step{"headroom run (bytes written)", "headroom run -- CMD, which reads how many bytes are written"},
-    Step{"headroom run (process CPU), then py-spy dump",
+    Step{"headroom run (process CPU), then headroom stacks --pid",
          "headroom run -- CMD, which reads what processes use of the CPU, and the stacks of Python"},
     Step{"reads in the second epoch", "iostat -x 5 in the second epoch: as many reads as in the first?", true},
     Step{"the distribution of waiting times",
@@ -64,7 +64,7 @@ constexpr std::array kSteps{
          "have the job print a hash of one prepared sample in two epochs: if they are equal, it is prepared twice"},
     Step{"Nsight Systems (copies)",
          "nsys profile -t cuda CMD: are copies to the device from pageable memory, and how long do they take?"},
-    Step{"Nsight Systems (CUDA API), or py-spy dump",
+    Step{"Nsight Systems (CUDA API), or headroom stacks --pid",
          "nsys profile -t cuda CMD: how long do calls such as cudaStreamSynchronize take? Or {stacks} while the GPU "
          "waits"},
     Step{"Nsight Systems (CUDA API)",
@@ -79,11 +79,11 @@ constexpr std::array kSteps{
     Step{"the allocator's own peak", "have the job print torch.cuda.max_memory_allocated() at its end"},
     Step{"SM and tensor activity (DCGM, Nsight)",
          "dcgmi dmon -e 1002,1004 while it trains: how active are the SMs and the tensor cores?", true},
-    Step{"py-spy dump", "{stacks} several times while the GPU waits: what is it at?", true},
+    Step{"headroom stacks --pid", "{stacks} several times while the GPU waits: what is it at?", true},
     Step{"the log of the job",
          "read the job's log: what does it print at the times when the GPU waits, a validation? headroom run "
          "--output-lines reads that from it"},
-    Step{"the log of the job; py-spy dump",
+    Step{"the log of the job; headroom stacks --pid",
          "read the job's log: does the GPU wait where an epoch ends? Or, when the next run is "
          "there, {stacks}: what is it at?"},
     Step{"the log of the job; a run without that work",
@@ -122,7 +122,7 @@ constexpr std::array kSteps{
          "headroom run -- CMD with DataLoader(..., persistent_workers=True), and headroom compare"},
     Step{"headroom stacks: what it was at while the GPU was idle",
          "headroom stacks RECORDING: what was it at while the GPU was idle?"},
-    Step{"its Python stacks: headroom run reads them, or py-spy dump",
+    Step{"its Python stacks: headroom run reads them, or headroom stacks --pid",
          "headroom run --stacks 20 -- CMD, then headroom stacks: what is it at while the GPU is idle?"},
     Step{"a run with the other threads stopped",
          "headroom run -- CMD with the other threads stopped, and headroom compare"},
@@ -139,7 +139,7 @@ std::string step_of_observation(Cause cause, const Finding& finding, const Recor
   const std::string_view observe = next_observation(cause, finding, meta);
   const auto step = std::find_if(kSteps.begin(), kSteps.end(), [&](const Step& row) { return row.observe == observe; });
   if (step == kSteps.end()) return std::string(observe);
-  const std::string_view stacks = without_python(meta) ? kNativeStacks : "py-spy dump --pid PID";
+  const std::string_view stacks = without_python(meta) ? kNativeStacks : "headroom stacks --pid PID";
   std::string how(step->how);
   constexpr std::string_view kOneThread = ", or with OMP_NUM_THREADS=1";
   if (const auto at = how.find(kOneThread); at != std::string::npos && one_thread_each(meta))

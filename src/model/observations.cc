@@ -33,7 +33,7 @@ constexpr std::array kInstead{
     Instead{Cause::kSlowStorage, 'P', "the same files read a second time, from memory"},
     Instead{Cause::kEpochWorkerRestart, 'P', "a run with workers that stay"},
     Instead{Cause::kHostGraphBuilding, 'Y', "headroom stacks: what it was at while the GPU was idle"},
-    Instead{Cause::kHostGraphBuilding, 'P', "its Python stacks: headroom run reads them, or py-spy dump"},
+    Instead{Cause::kHostGraphBuilding, 'P', "its Python stacks: headroom run reads them, or headroom stacks --pid"},
     Instead{Cause::kSyncPoints, 'Y', "Nsight Systems (CUDA API)"},
     Instead{Cause::kGilContention, 'Y', "a run with the other threads stopped"},
     Instead{Cause::kCheckpointSync, 'P', "a run without checkpoints"},

@@ -28,7 +28,7 @@ TEST(Observations, AProgramWithoutPythonIsNotToldToLookAtItsStacksInPython) {
   EXPECT_TRUE(without_python(meta)) << "stacks were asked for, and nothing kept them away";
   for (const CauseInfo& row : all_causes()) {
     SCOPED_TRACE(row.id);
-    EXPECT_FALSE(says(next_observation(row.cause, meta), "py-spy"));
+    EXPECT_FALSE(says(next_observation(row.cause, meta), "stacks --pid"));
     EXPECT_FALSE(says(next_observation(row.cause, meta), "headroom run"));
     EXPECT_FALSE(says(next_observation(row.cause, meta), "headroom stacks"));
   }
@@ -41,10 +41,10 @@ TEST(Observations, WhatARecordingHoldsIsNotAskedForAgain) {
   for (const CauseInfo& row : all_causes()) {
     SCOPED_TRACE(row.id);
     EXPECT_FALSE(says(observed(row.cause, "NP"), "headroom run ("));
-    EXPECT_FALSE(says(observed(row.cause, "NPY"), "py-spy"));
+    EXPECT_FALSE(says(observed(row.cause, "NPY"), "stacks --pid"));
     EXPECT_FALSE(says(observed(row.cause, "NPY"), "headroom run ("));
   }
-  EXPECT_TRUE(says(observed(Cause::kGilContention, "NP"), "py-spy")) << "nobody read its stacks";
+  EXPECT_TRUE(says(observed(Cause::kGilContention, "NP"), "stacks --pid")) << "nobody read its stacks";
 }
 
 TEST(Observations, EachIsMadeByAnInstruction) {
@@ -60,7 +60,7 @@ TEST(Observations, EachIsMadeByAnInstruction) {
         SCOPED_TRACE(step);
         EXPECT_NE(step, next_observation(row.cause, meta)) << row.id << " has no instruction";
         EXPECT_FALSE(says(step, "{stacks}"));
-        if (says(step, "py-spy") && without_python(meta)) ADD_FAILURE() << "there is no Python";
+        if (says(step, "stacks --pid") && without_python(meta)) ADD_FAILURE() << "there is no Python";
       }
 }
 
@@ -70,10 +70,11 @@ TEST(Observations, AProcessThatIsGoneIsNotLookedAt) {
   meta.tiers = "NPY";
   EXPECT_FALSE(job_is_over(meta));
   EXPECT_EQ(next_observation(Cause::kUnreleasedAfterWork, meta), "what the process does now");
-  EXPECT_TRUE(step_of_observation(Cause::kHang, Finding{}, meta).starts_with("py-spy dump --pid PID"));
+  EXPECT_TRUE(step_of_observation(Cause::kHang, Finding{}, meta).starts_with("headroom stacks --pid PID"));
   meta.stop_reason = "job_ended";
   EXPECT_EQ(next_observation(Cause::kUnreleasedAfterWork, meta), "the end of the job's log");
-  EXPECT_TRUE(step_of_observation(Cause::kHang, Finding{}, meta).starts_with("in the next run, py-spy dump --pid PID"));
+  EXPECT_TRUE(
+      step_of_observation(Cause::kHang, Finding{}, meta).starts_with("in the next run, headroom stacks --pid PID"));
   meta.origin = "record";
   meta.stop_reason = "duration";
   EXPECT_FALSE(job_is_over(meta)) << "only the recording has ended";

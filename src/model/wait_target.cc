@@ -27,6 +27,61 @@ constexpr std::string_view kPids = "pids=";
 
 }  // namespace
 
+std::string_view words_of(WaitChannel channel) {
+  switch (channel) {
+    case WaitChannel::kRunning:
+      return "runs";
+    case WaitChannel::kPoll:
+      return "waits for events";
+    case WaitChannel::kFutex:
+      return "waits for a thread";
+    case WaitChannel::kSleep:
+      return "sleeps for a time";
+    case WaitChannel::kPipe:
+      return "waits at a pipe";
+    case WaitChannel::kSocket:
+      return "waits for a connection";
+    case WaitChannel::kDisk:
+      return "waits for the disk";
+    case WaitChannel::kNetworkFs:
+      return "waits for a network file system";
+    case WaitChannel::kChild:
+      return "waits for a child";
+    case WaitChannel::kTerminal:
+      return "waits for the terminal";
+    case WaitChannel::kOther:
+    case WaitChannel::kUnknown:
+      return "";
+  }
+  return "";
+}
+
+std::string words_of(const WaitTarget& target, const std::string& other_end) {
+  const std::string whom = other_end.empty() ? "processes called " + target.name : other_end;
+  switch (target.kind) {
+    case WaitKind::kConnection:
+      return "on a connection to " + target.name + (other_end.empty() ? "" : ", " + other_end);
+    case WaitKind::kAccepted:
+      return fmt::format("at its own port {}, for who connects to it{}", target.name,
+                         other_end.empty() ? "" : ": " + other_end);
+    case WaitKind::kUnixSocket:
+      return "on a socket to " + whom;
+    case WaitKind::kPipe:
+      return "on a pipe from " + whom;
+    case WaitKind::kFullPipe:
+      return "on a full pipe to " + whom;
+    case WaitKind::kChild:
+      return "for the end of " + whom;
+    case WaitKind::kFile:
+      return fmt::format("for {} {}", target.name.ends_with('/') ? "files in" : "the file", target.name);
+    case WaitKind::kTerminal:
+      return "at the terminal " + target.name;
+    case WaitKind::kDevice:
+      return "for the driver, in " + target.name;
+  }
+  return "";
+}
+
 std::string to_text(const WaitTarget& target) {
   std::string text;
   for (const auto& [kind, name] : kNames)

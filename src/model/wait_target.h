@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/metric.h"
+
 namespace headroom {
 
 enum class WaitKind : std::uint8_t {
@@ -27,6 +29,12 @@ struct WaitTarget {
   std::vector<std::int64_t> pids{};  // the processes of the job at the other end of it, as far as they are known
   bool operator==(const WaitTarget&) const = default;
 };
+
+// For people: "runs", "waits for a thread"; "" where it is in none of these families, or not known in which.
+[[nodiscard]] std::string_view words_of(WaitChannel channel);
+// Likewise, after "waits": "on a connection to 10.0.0.5:443, process 7", "for the file /data/a.npy". `other_end` is
+// who is there, "process 7 (ffmpeg)"; "": what the target's name tells.
+[[nodiscard]] std::string words_of(const WaitTarget& target, const std::string& other_end);
 
 // As it stands in a recording: "connection 10.0.0.5:443", "pipe pids=42,43 loader.py". Inverse; nothing for what no
 // such text is, or for a kind of a newer program.

@@ -17,6 +17,18 @@ TEST(WaitTargets, AreReadAsTheyAreWritten) {
     EXPECT_EQ(wait_target_of(to_text(target)), target) << to_text(target);
 }
 
+TEST(WaitTargets, AreWordsForPeople) {
+  const WaitTarget pipe{WaitKind::kPipe, "loader.py", {42, 43}};
+  EXPECT_EQ(words_of(pipe, ""), "on a pipe from processes called loader.py");
+  EXPECT_EQ(words_of(pipe, "process 42 (loader.py)"), "on a pipe from process 42 (loader.py)");
+  const WaitTarget connection{WaitKind::kConnection, "10.0.0.5:443"};
+  EXPECT_EQ(words_of(connection, ""), "on a connection to 10.0.0.5:443");
+  EXPECT_EQ(words_of(connection, "process 7"), "on a connection to 10.0.0.5:443, process 7");
+  EXPECT_EQ(words_of({WaitKind::kAccepted, "8888"}, ""), "at its own port 8888, for who connects to it");
+  EXPECT_EQ(words_of({WaitKind::kChild, "nvcc", {9}}, "process 9 (nvcc)"), "for the end of process 9 (nvcc)");
+  EXPECT_EQ(words_of({WaitKind::kFile, "/data/"}, ""), "for files in /data/");
+}
+
 TEST(WaitTargets, OfANewerProgramOrNobodyAreNone) {
   for (const auto* text : {"", "carrier_pigeon coo", "Pipe x", "pipe pids=a x", "pipe pids= x"})
     EXPECT_EQ(wait_target_of(text), std::nullopt) << text;

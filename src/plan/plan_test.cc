@@ -346,8 +346,8 @@ TEST(Plan, AHangOfAJobThatIsOverIsLookedAtInTheNextRun) {
     const Option* hang = option(made, "end_the_hang");
     return hang ? hang->apply : "";
   };
-  EXPECT_THAT(how(false), ::testing::StartsWith("py-spy dump --pid PID"));
-  EXPECT_THAT(how(true), ::testing::StartsWith("in the next run, py-spy dump --pid PID"));
+  EXPECT_THAT(how(false), ::testing::StartsWith("headroom stacks --pid PID"));
+  EXPECT_THAT(how(true), ::testing::StartsWith("in the next run, headroom stacks --pid PID"));
 }
 
 // A job whose stacks are at one place while its GPU waits, on what nobody knows.

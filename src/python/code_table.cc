@@ -95,7 +95,8 @@ bool CodeTable::check(Snapshot& snapshot, Address at) {
   if (!file) return false;
   const std::string text = fmt::format("{} ({}:{})", *name, *file, seen.line);
   seen.id = id_of(text, seen.resumable);
-  seen.own = texts_[seen.id] == text && !stacks::is_library(stacks::frame_of(text));
+  seen.told =
+      texts_[seen.id] == text && (lines_of_ == LinesOf::kAllCode || !stacks::is_library(stacks::frame_of(text)));
   if (known_.size() >= kMostCodes) known_.clear(), line_parts_ = calls_ = 0;
   known_[at] = std::move(seen);
   return true;
@@ -162,7 +163,7 @@ std::optional<CodeId> CodeTable::running(Snapshot& snapshot, Address at, std::ui
     found = known_.find(at);
   }
   Known& known = found->second;
-  if (!known.own) return known.id;
+  if (!known.told) return known.id;
   if (!known.lines) {
     known.lines = std::make_unique<Lines>();
     known.lines->table = read_lines(snapshot, at, known.line);

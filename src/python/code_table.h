@@ -20,6 +20,11 @@ namespace headroom::python {
 
 using CodeId = std::uint32_t;
 
+enum class LinesOf : std::uint8_t {
+  kOwnCode,  // of the user's own: what is recorded for long
+  kAllCode,  // of libraries, too
+};
+
 // The code objects of a process that were seen so far, as texts: "Net.forward (/home/u/train.py:38)" with the line that
 // runs, of the user's own code, or without one where that cannot be told; of libraries, where nobody looks for it and
 // every new line is a new stack to record, with the line where the function begins. Before 3.11 a code object does not
@@ -31,7 +36,8 @@ class CodeTable {
   static constexpr std::size_t kMostLineParts = std::size_t{1} << 20;  // of all tables of lines; then none is read
   static constexpr std::size_t kMostCalls = std::size_t{1} << 13;      // instructions that are looked up in the source
 
-  CodeTable(const Layout& layout, Address code_type) : layout_(layout), code_type_(code_type) {}
+  CodeTable(const Layout& layout, Address code_type, LinesOf lines = LinesOf::kOwnCode)
+      : layout_(layout), code_type_(code_type), lines_of_(lines) {}
 
   // Whether there is a code object at `at`. One that is known is told again by its type, the addresses of its name and
   // file, and its line: its texts are then not read again.
@@ -63,7 +69,7 @@ class CodeTable {
   struct Known {
     Address name = 0, file = 0;
     std::int32_t line = 0;
-    bool resumable = false, own = false;  // own: of the user's, so that its lines are of interest
+    bool resumable = false, told = false;  // told: its lines are
     CodeId id = 0;
     std::size_t checked = 0;       // the look in which it was last there
     std::unique_ptr<Lines> lines;  // once somebody asked
@@ -76,6 +82,7 @@ class CodeTable {
 
   const Layout& layout_;
   Address code_type_;
+  LinesOf lines_of_;
   std::unordered_map<Address, Known> known_;
   std::deque<std::string> texts_;  // where the keys of ids_ lie
   std::unordered_map<std::string_view, CodeId> ids_;

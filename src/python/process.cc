@@ -31,13 +31,13 @@ PythonProcess::PythonProcess(PythonProcess&&) noexcept = default;
 PythonProcess& PythonProcess::operator=(PythonProcess&&) noexcept = default;
 PythonProcess::~PythonProcess() = default;
 
-Result<PythonProcess> PythonProcess::attach(std::int64_t pid) {
+Result<PythonProcess> PythonProcess::attach(std::int64_t pid, LinesOf lines) {
   auto memory = std::make_unique<ProcessMemory>(static_cast<pid_t>(pid));
   HR_TRY(const Target target, find_python(pid, *memory));
   PythonProcess process(pid, target);
   process.memory_ = std::move(memory);
   process.source_ = std::make_unique<SourceFiles>(pid);
-  process.walker_ = std::make_unique<StackWalker>(*process.memory_, target, process.source_.get());
+  process.walker_ = std::make_unique<StackWalker>(*process.memory_, target, process.source_.get(), lines);
   host::ProcDir proc("/proc");
   process.nested_ = namespace_pids(proc, fmt::format("{}", pid)).size() > namespace_pids(proc, "self").size();
   process.walker_->look(process.look_);

@@ -32,7 +32,7 @@ class PythonProcess {
  public:
   // kNotFound: there is no Python in it. kBusy: none that has started yet. kNoPermission: `what` and `hint` say why,
   // and what helps. kUnsupported: a Python that cannot be read, or another machine's. kIo: it is gone.
-  [[nodiscard]] static Result<PythonProcess> attach(std::int64_t pid);
+  [[nodiscard]] static Result<PythonProcess> attach(std::int64_t pid, LinesOf lines = LinesOf::kOwnCode);
 
   enum class Outcome : std::uint8_t {
     kRead,

@@ -22,8 +22,12 @@ constexpr bool plausible(Address at) {
 
 }  // namespace
 
-StackWalker::StackWalker(Memory& memory, const Target& target, SourceFiles* source)
-    : target_(target), source_(source), codes_(target_.layout, target_.code_type), first_(memory), second_(memory) {}
+StackWalker::StackWalker(Memory& memory, const Target& target, SourceFiles* source, LinesOf lines)
+    : target_(target),
+      source_(source),
+      codes_(target_.layout, target_.code_type, lines),
+      first_(memory),
+      second_(memory) {}
 
 const std::byte* StackWalker::touch(Snapshot& snapshot, Address at, std::size_t size, std::vector<Region>& touched) {
   const std::byte* bytes = snapshot.need(at, size);

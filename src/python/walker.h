@@ -52,7 +52,7 @@ struct ProcessLook {
 class StackWalker {
  public:
   // `source`, which outlives it, tells what the innermost frames call.
-  StackWalker(Memory& memory, const Target& target, SourceFiles* source = nullptr);
+  StackWalker(Memory& memory, const Target& target, SourceFiles* source = nullptr, LinesOf lines = LinesOf::kOwnCode);
 
   // Reuses what `look` has allocated.
   void look(ProcessLook& look);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/strings.h"
+#include "model/wait_target.h"
 #include "screen/scene.h"
 
 namespace headroom::screen {
@@ -19,36 +20,6 @@ std::string doing_of(const Explanation& e, Account account, std::int32_t phase, 
   if (where >= 0 && static_cast<std::size_t>(where) < e.ledger.places.size())
     text += fmt::format(": {}", e.ledger.spot(where, account));
   return text;
-}
-
-// Where no GPU says what a process is at: what its main thread sleeps in.
-std::string waiting_in(WaitChannel channel) {
-  switch (channel) {
-    case WaitChannel::kRunning:
-      return "runs";
-    case WaitChannel::kPoll:
-      return "waits for events";
-    case WaitChannel::kFutex:
-      return "waits for a thread";
-    case WaitChannel::kSleep:
-      return "sleeps for a time";
-    case WaitChannel::kPipe:
-      return "waits at a pipe";
-    case WaitChannel::kSocket:
-      return "waits for a connection";
-    case WaitChannel::kDisk:
-      return "waits for the disk";
-    case WaitChannel::kNetworkFs:
-      return "waits for a network file system";
-    case WaitChannel::kChild:
-      return "waits for a child";
-    case WaitChannel::kTerminal:
-      return "waits for the terminal";
-    case WaitChannel::kOther:
-    case WaitChannel::kUnknown:
-      return "";
-  }
-  return "";
 }
 
 std::optional<double> power_of(const view::Gpu& gpu) {
@@ -95,7 +66,7 @@ Row row_of(const Scene& scene, const view::Process& process) {
   else if (process.account)
     row.doing = doing_of(scene.explanation, *process.account, process.phase, process.where);
   else if (scene.view.gpus.empty() && process.waits_in)
-    row.doing = waiting_in(*process.waits_in);
+    row.doing = words_of(*process.waits_in);  // no GPU says what it is at
   return row;
 }
 
