@@ -44,7 +44,8 @@ std::string zone_of(std::string_view head) {
   const auto open = head.rfind('(');
   if (open == std::string_view::npos) return "";
   const auto ahead = parse_number<int>(head.substr(open + 1, head.rfind(')') - open - 1));
-  if (!ahead) return "";
+  constexpr int kFurthest = 14 * 60;
+  if (!ahead || *ahead < -kFurthest || *ahead > kFurthest) return "";
   const int minutes = std::abs(*ahead);
   return fmt::format("{}{:02}:{:02}", *ahead > 0 ? '-' : '+', minutes / 60, minutes % 60);
 }
