@@ -38,8 +38,7 @@ std::string doing(const ThreadNow& thread) {
   if (thread.ran || thread.state == 'R') return "runs";
   const auto targets = targets_of(thread);
   const std::string where = targets.empty() ? "" : join(targets, " or ");
-  if (thread.state == 'D')
-    return "is blocked in the kernel, which no signal ends" + (where.empty() ? "" : ": it waits " + where);
+  if (thread.state == 'D') return "is blocked in the kernel (state D)" + (where.empty() ? "" : ": it waits " + where);
   if (!where.empty()) return "waits " + where;
   const std::string_view in = thread.waits_in == WaitChannel::kRunning ? "" : words_of(thread.waits_in);
   return std::string(in.empty() ? "sleeps" : in);
@@ -57,8 +56,8 @@ std::string with_stack(const ThreadNow& thread) {
   return text;
 }
 
-// Threads of libraries are many, and alike.
-std::string others(const std::vector<const ThreadNow*>& threads) {
+// Those of libraries are many, and alike. `plain`: none of them has Python, as far as is known.
+std::string others(const std::vector<const ThreadNow*>& threads, bool plain) {
   std::map<std::string, std::vector<const ThreadNow*>> alike;
   for (const ThreadNow* thread : threads) alike[doing(*thread)].push_back(thread);
   std::string text;
@@ -73,7 +72,8 @@ std::string others(const std::vector<const ThreadNow*>& threads) {
     text +=
         fmt::format("    {} of them ({}{}): {}\n", of.size(), join(names, ", "), more ? ", ..." : "", visible(does));
   }
-  return fmt::format("\n{} thread{} without Python\n{}", threads.size(), threads.size() == 1 ? "" : "s", text);
+  return fmt::format("\n{} more thread{}{}\n{}", threads.size(), threads.size() == 1 ? "" : "s",
+                     plain ? ", without Python" : "", text);
 }
 
 }  // namespace
@@ -91,13 +91,15 @@ std::string threads_text(const ProcessNow& now) {
       text += with_stack(thread);
     else
       rest.push_back(&thread);
-  if (!rest.empty()) text += others(rest);
+  const bool all_read = !now.python.empty() && now.torn == 0 && now.left_out == 0 && !now.more_interpreters;
+  if (!rest.empty()) text += others(rest, all_read);
   if (now.torn > 0)
     text += fmt::format("\nThe stack{} of {} thread{} changed while it was read: try again.\n",
                         now.torn == 1 ? "" : "s", now.torn, now.torn == 1 ? "" : "s");
   if (now.left_out > 0)
-    text += fmt::format("\n{} more threads have Python stacks: those of the oldest {} are read.\n", now.left_out,
-                        python::kMostThreads);
+    text += fmt::format("\nOf {} more thread{} with Python the stack is not shown.\n", now.left_out,
+                        now.left_out == 1 ? "" : "s");
+  if (now.more_interpreters) text += "\nIt has sub-interpreters, whose stacks are not read.\n";
   constexpr std::size_t kMostChildren = 8;
   if (!now.children.empty()) text += "\nIts children, by headroom stacks --pid:\n";
   for (std::size_t i = 0; i < std::min(kMostChildren, now.children.size()); ++i)
@@ -130,6 +132,7 @@ std::string threads_json(const ProcessNow& now) {
                   {"threads", std::move(threads)},
                   {"torn", now.torn},
                   {"left_out", now.left_out},
+                  {"more_interpreters", now.more_interpreters},
                   {"children", std::move(children)}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -323,8 +323,9 @@ void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findin
       fmt::format("All processes that were seen on a GPU were on GPU {}", board.devices[on.begin()->first].index));
   finding.confidence = Confidence::kMedium;
   const auto& mask = crowd.front()->process.cuda_visible_devices;
-  finding.evidence.push_back(fmt::format("{} processes held a context there, none on {} other GPU{}", crowd.size(),
-                                         board.devices.size() - 1, board.devices.size() == 2 ? "" : "s"));
+  const std::size_t others = board.devices.size() - 1;
+  finding.evidence.push_back(fmt::format("{} processes held a context there, none on the {}", crowd.size(),
+                                         others == 1 ? "other GPU" : fmt::format("{} other GPUs", others)));
   finding.evidence.push_back(
       fmt::format("one that ended within {} may not have been seen", human_duration(a.meta.interval)));
   finding.evidence.push_back(mask ? fmt::format("all of them started with CUDA_VISIBLE_DEVICES={}", *mask)

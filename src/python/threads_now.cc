@@ -93,6 +93,7 @@ void add_stacks(PythonProcess& python, ProcessNow& now) {
     outcome = python.sample(sample);
   now.torn = sample.rejected;
   now.left_out = sample.left_out;
+  now.more_interpreters = sample.more_interpreters;
   for (const ThreadStack& stack : sample.stacks) {
     const auto thread = std::find_if(now.threads.begin(), now.threads.end(),
                                      [&](const ThreadNow& one) { return one.tid == stack.tid; });

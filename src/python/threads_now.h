@@ -33,6 +33,7 @@ struct ProcessNow {
   std::vector<ThreadNow> threads;
   std::size_t torn = 0;                                        // stacks that changed while they were read, at each try
   std::size_t left_out = 0;                                    // threads with Python beyond kMostThreads
+  bool more_interpreters = false;                              // sub-interpreters, whose stacks are not read
   std::vector<std::pair<std::int64_t, std::string>> children;  // that live, with their commands
 };
 
