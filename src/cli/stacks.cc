@@ -14,13 +14,16 @@
 #include "cli/config.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
-#include "cli/stacks_now.h"
 #include "cli/verbs.h"
+#include "export/process_now.h"
 #include "export/stacks.h"
+#include "python/threads_now.h"
 
 namespace headroom::cli {
 
 namespace {
+
+constexpr int kMostPid = 1 << 22;  // of Linux
 
 struct StacksAsked {
   std::string recording = "last", format, output;
@@ -68,7 +71,7 @@ Result<void> stacks_now(std::int64_t pid, const StacksAsked& options) {
   const MayReplace may = options.json ? own_json("stacks", "headroom.threads", options.force)
                                       : MayReplace{.writer = "headroom stacks", .marks = {}, .all = options.force};
   HR_TRYV(can_write_to(options.output, may));
-  HR_TRY(const python::ProcessNow now, python::look_now(pid));
+  HR_TRY(const ProcessNow now, python::look_now(pid));
   return write_to(options.output, may,
                   [&](const Output& output) { return output(options.json ? threads_json(now) : threads_text(now)); });
 }
@@ -84,7 +87,7 @@ Action declare_stacks(VerbInput input) {
                                     "what each thread of this running process is at now, with the lines of its Python "
                                     "stacks and what it waits for; it is neither stopped nor changed")
                          ->type_name("PID")
-                         ->check(CLI::PositiveNumber)
+                         ->check(CLI::Range(1, kMostPid))
                          ->excludes(recording);
   CLI::Option* format =
       app.add_option(

@@ -98,7 +98,7 @@ void add_stacks(PythonProcess& python, ProcessNow& now) {
     const auto thread = std::find_if(now.threads.begin(), now.threads.end(),
                                      [&](const ThreadNow& one) { return one.tid == stack.tid; });
     if (thread == now.threads.end()) continue;  // it began meanwhile
-    thread->gil = stack.gil;
+    if (stack.gil != Gil::kUnknown) thread->holds_gil = stack.gil == Gil::kHeld;
     thread->cut = stack.cut;
     for (auto id = stack.frames->rbegin(); id != stack.frames->rend(); ++id) thread->frames.push_back(python.text(*id));
   }

@@ -114,6 +114,8 @@ def test_what_runs_no_more_and_what_is_a_thread_are_refused(tmp_path, server):
         gone.wait()
     refused = headroom(tmp_path, "stacks", "--pid", gone.pid, check=False)
     assert refused.returncode == 1 and f"process {gone.pid} does not run" in refused.stderr and not refused.stdout
+    refused = headroom(tmp_path, "stacks", "--pid=-3", check=False)
+    assert refused.returncode == 2 and "not in range 1 to 4194304" in refused.stderr
     (tmp_path / "job.py").write_text(PROGRAM)
     with running(tmp_path, PYTHON, "job.py", server) as job:
         assert job.stdout.readline() == "up\n"

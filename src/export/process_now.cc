@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/stacks_now.h"
+#include "export/process_now.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
 #include "base/strings.h"
 #include "base/visible.h"
 
-namespace headroom::cli {
+namespace headroom {
 
 namespace {
-
-using python::Gil;
-using python::ProcessNow;
-using python::ThreadNow;
 
 std::vector<std::string> targets_of(const ThreadNow& thread) {
   std::vector<std::string> targets;
@@ -50,7 +45,7 @@ std::string called(const ThreadNow& thread) {
 
 std::string with_stack(const ThreadNow& thread) {
   std::string text = fmt::format("\n{}: {}{}\n", called(thread), visible(doing(thread)),
-                                 thread.gil == Gil::kHeld ? ", and holds the interpreter's lock (GIL)" : "");
+                                 thread.holds_gil.value_or(false) ? ", and holds the interpreter's lock (GIL)" : "");
   for (const std::string& frame : thread.frames) text += "    " + visible(frame) + "\n";
   if (thread.cut) text += "    ... and more further out\n";
   return text;
@@ -76,6 +71,28 @@ std::string others(const std::vector<const ThreadNow*>& threads, bool plain) {
                      plain ? ", without Python" : "", text);
 }
 
+// What of its stacks is not here.
+std::string not_shown(const ProcessNow& now) {
+  std::string text;
+  if (now.torn > 0)
+    text += fmt::format("\nThe stack{} of {} thread{} changed while it was read: try again.\n",
+                        now.torn == 1 ? "" : "s", now.torn, now.torn == 1 ? "" : "s");
+  if (now.left_out > 0)
+    text += fmt::format("\nOf {} more thread{} with Python the stack is not shown.\n", now.left_out,
+                        now.left_out == 1 ? "" : "s");
+  if (now.more_interpreters) text += "\nIt has sub-interpreters, whose stacks are not read.\n";
+  return text;
+}
+
+std::string children_of(const ProcessNow& now) {
+  constexpr std::size_t kMost = 8;
+  if (now.children.empty()) return "";
+  std::string text = "\nIts children, by headroom stacks --pid:\n";
+  for (std::size_t i = 0; i < std::min(kMost, now.children.size()); ++i)
+    text += fmt::format("    {}  {}\n", now.children[i].first, visible(now.children[i].second));
+  return text + (now.children.size() > kMost ? fmt::format("    and {} more\n", now.children.size() - kMost) : "");
+}
+
 }  // namespace
 
 std::string threads_text(const ProcessNow& now) {
@@ -91,22 +108,9 @@ std::string threads_text(const ProcessNow& now) {
       text += with_stack(thread);
     else
       rest.push_back(&thread);
-  const bool all_read = !now.python.empty() && now.torn == 0 && now.left_out == 0 && !now.more_interpreters;
+  const bool all_read = !now.python.empty() && not_shown(now).empty();
   if (!rest.empty()) text += others(rest, all_read);
-  if (now.torn > 0)
-    text += fmt::format("\nThe stack{} of {} thread{} changed while it was read: try again.\n",
-                        now.torn == 1 ? "" : "s", now.torn, now.torn == 1 ? "" : "s");
-  if (now.left_out > 0)
-    text += fmt::format("\nOf {} more thread{} with Python the stack is not shown.\n", now.left_out,
-                        now.left_out == 1 ? "" : "s");
-  if (now.more_interpreters) text += "\nIt has sub-interpreters, whose stacks are not read.\n";
-  constexpr std::size_t kMostChildren = 8;
-  if (!now.children.empty()) text += "\nIts children, by headroom stacks --pid:\n";
-  for (std::size_t i = 0; i < std::min(kMostChildren, now.children.size()); ++i)
-    text += fmt::format("    {}  {}\n", now.children[i].first, visible(now.children[i].second));
-  if (now.children.size() > kMostChildren)
-    text += fmt::format("    and {} more\n", now.children.size() - kMostChildren);
-  return text;
+  return text + not_shown(now) + children_of(now);
 }
 
 std::string threads_json(const ProcessNow& now) {
@@ -120,7 +124,7 @@ std::string threads_json(const ProcessNow& now) {
                        {"state", std::string(1, thread.state)},
                        {"doing", doing(thread)},
                        {"waits_for", thread.ran ? Json::array() : Json(targets_of(thread))},
-                       {"holds_gil", thread.gil == Gil::kUnknown ? Json() : Json(thread.gil == Gil::kHeld)},
+                       {"holds_gil", thread.holds_gil ? Json(*thread.holds_gil) : Json()},
                        {"frames", thread.frames},
                        {"cut", thread.cut}});
   for (const auto& [pid, command] : now.children) children.push_back({{"pid", pid}, {"command", command}});
@@ -137,4 +141,4 @@ std::string threads_json(const ProcessNow& now) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace headroom::cli
+}  // namespace headroom
