@@ -52,8 +52,8 @@ class ProfiledCalls final : public Evidence {
   };
   [[nodiscard]] static Call call_of(const std::vector<std::string_view>& names, const stacks::Families& families);
   [[nodiscard]] const Call& call_of(const ListRow& row) const {
-    static const Call kNothing;
-    return row.list < calls_.size() ? calls_[row.list] : kNothing;
+    static const Call none;
+    return row.list < calls_.size() ? calls_[row.list] : none;
   }
   void add_thread(const Recording& recording, SourceId source);
   void input_alone(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const;

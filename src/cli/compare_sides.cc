@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compare_sides.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <algorithm>
 #include <filesystem>
@@ -188,14 +189,15 @@ std::string task_key(const batch::KnownTask& task, const std::vector<std::string
   if (changed.empty() || task.parameters.empty()) return task.name;
   std::vector<std::string> words;
   for (const auto& [name, value] : task.parameters)
-    if (std::find(changed.begin(), changed.end(), name) == changed.end()) words.push_back(name + "=" + value);
+    if (std::find(changed.begin(), changed.end(), name) == changed.end())
+      words.push_back(fmt::format("{}={}", name, value));
   return words.empty() ? task.group : join(words, " ");
 }
 
 std::string command_of(const Attempt& attempt) {
   std::vector<std::string> words;
   for (const auto& [name, value] : attempt.environment)
-    if (!is_ours(name)) words.push_back(name + "=" + value);
+    if (!is_ours(name)) words.push_back(fmt::format("{}={}", name, value));
   if (!words.empty()) words.insert(words.begin(), "env");
   words.insert(words.end(), attempt.argv.begin(), attempt.argv.end());
   return typed_line(words);

@@ -49,16 +49,16 @@ struct LogData {
   std::vector<Phase> phases;  // that rows tell of; one more than kMostPhases where there are more
   std::vector<Event> events;  // `source` is an index into gpus, or kNoSource
   LogLosses losses;
+  Attrs extra;                 // for RecordingMeta::extra
+  std::string time_column;     // by its name in the header
+  std::string may_tell_apart;  // a column that may say which GPU rows are about, and is called otherwise
+  Nanos spread_over = 0;       // rows of one time are samples of one GPU over as long as this; 0: not so
+  bool has_times = false;      // rows say when they were taken
   bool whole_seconds = false;  // every time was a whole second: several rows may share one
   bool whole_minutes = false;  // no time has seconds, as where a spreadsheet left them out
-  Nanos spread_over = 0;       // rows of one time are samples of one GPU over as long as this; 0: not so
-  bool by_order = false;       // rows name their GPU by their place below the line with their time
-  std::string time_column;     // by its name in the header
   bool names_gpus = false;     // rows say which GPU they are about
-  std::string may_tell_apart;  // a column that may say it, and is called otherwise
+  bool by_order = false;       // rows name their GPU by their place below the line with their time
   bool of_processes = false;   // a column names processes, or whose they are
-  bool has_times = false;      // rows say when they were taken
-  Attrs extra;                 // for RecordingMeta::extra
 };
 
 // Collects the rows of a log.

@@ -10,6 +10,11 @@
 
 namespace headroom {
 
+// How grave a loss is at least and at most; between them its kind says it.
+struct Gravity {
+  Severity least = Severity::kInfo, most = Severity::kError;
+};
+
 // What a log lost or had mended, counted by kind; the detail is that of the first occurrence.
 class LogLosses {
  public:
@@ -17,11 +22,11 @@ class LogLosses {
   // `place` is an index into LogData::gpus.
   template <class Detail>
   void add(LossKind kind, std::int64_t count, const Detail& detail, std::optional<LossPlace> place = std::nullopt,
-           Severity at_least = Severity::kInfo, Severity at_most = Severity::kError) {
+           Gravity gravity = {}) {
     if (count <= 0) return;
     const bool known = find(kind) != losses_.end();
-    Loss loss = make_loss(kind, count, known ? std::string() : detail(), place, at_least);
-    loss.severity = std::min(loss.severity, at_most);
+    Loss loss = make_loss(kind, count, known ? std::string() : detail(), place, gravity.least);
+    loss.severity = std::min(loss.severity, gravity.most);
     count_loss(losses_, loss);
   }
   [[nodiscard]] std::int64_t count(LossKind kind) const {

@@ -62,10 +62,9 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
                   [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[first]); });
   constexpr std::size_t kStretchLimit = 256;  // beyond it the times are no clock that was set, but out of order
   if (parts.size() > kStretchLimit) {
-    data.losses.add(
-        LossKind::kOutOfOrderRow, static_cast<std::int64_t>(parts.size() - 1),
-        [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[parts[1].begin]); }, std::nullopt,
-        Severity::kDataLoss);
+    data.losses.add(LossKind::kOutOfOrderRow, static_cast<std::int64_t>(parts.size() - 1),
+                    [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[parts[1].begin]); },
+                    std::nullopt, {.least = Severity::kDataLoss});
     return;
   }
   std::vector<Span> placed;

@@ -279,7 +279,7 @@ void LogReader::bad_value(const CellValue& value, std::string_view text, const L
   if (first_bad_value_.empty()) first_bad_value_ = place();
   auto& losses = builder_.data().losses;
   losses.add(value.unreadable ? LossKind::kUnreadableValue : LossKind::kValueOutOfRange, 1, place, std::nullopt,
-             Severity::kInfo, tells_use ? Severity::kError : Severity::kNotice);
+             {.most = tells_use ? Severity::kError : Severity::kNotice});
 }
 
 void LogReader::note(Event event) {
