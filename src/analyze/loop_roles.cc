@@ -16,14 +16,12 @@ namespace {
 
 constexpr Nanos kClose = kSecond;  // what is seen again within that may be a part of the same
 
-// A look at a process at work: at the place of this number, if that may be idle time of its GPU, else -1.
+// A look at a process at work, the how many-th of all of them.
 struct Look {
   Nanos at = 0;
-  std::int32_t place = -1;
-  ListId list = kNoList;
+  std::size_t number = 0;
 };
-using Looks = std::vector<Look>;
-using Positions = std::vector<std::size_t>;  // in the looks of a process: those at one place
+using Looks = std::vector<Look>;  // those at one place
 
 // The places at which the GPU may be idle, numbered.
 struct OpenPlaces {
@@ -55,20 +53,24 @@ std::map<SourceId, std::vector<const DeviceTime*>> devices_of_owners(const Stack
   return all;
 }
 
-Looks looks_at_work(SourceId process, const std::vector<const DeviceTime*>& devices, const OpenPlaces& places,
-                    const StackView& stacks, const JobView& job) {
-  Looks all;
+// Parts of the looks at this process, in order.
+using Spans = std::vector<std::span<const ListRow>>;
+Spans looks_at_work(SourceId process, const std::vector<const DeviceTime*>& devices, const StackView& stacks,
+                    const JobView& job) {
+  Spans all;
   for (const DeviceTime* device : devices)
     visit_work(*device, stacks, job, [&](SourceId owner, const Slice&, std::span<const ListRow> looks) {
-      if (owner != process) return;
-      for (const ListRow& look : looks) all.push_back({look.at, places.of_kind[stacks.number_of(look)], look.list});
+      if (owner == process && !looks.empty()) all.push_back(looks);
     });
-  if (devices.size() > 1) {
-    std::sort(all.begin(), all.end(), [](const Look& x, const Look& y) { return x.at < y.at; });
-    const auto same = [](const Look& x, const Look& y) { return x.at == y.at; };
-    all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  if (devices.size() < 2) return all;
+  std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.data() < y.data(); });
+  Spans each_once;
+  for (const std::span<const ListRow> looks : all) {
+    const ListRow* end = looks.data() + looks.size();
+    const ListRow* begin = each_once.empty() ? looks.data() : std::max(looks.data(), &each_once.back().back() + 1);
+    if (begin < end) each_once.emplace_back(begin, end);
   }
-  return all;
+  return each_once;
 }
 
 // The epoch that a row tells: its name and, where it is told by itself, which time that is.
@@ -107,17 +109,17 @@ struct Stretch {
 };
 
 // Stretches in which it is seen again and again; one of a few looks among many is chance.
-std::vector<Stretch> stretches_of(const Looks& looks, const Positions& at_it) {
+std::vector<Stretch> stretches_of(const Looks& at_it) {
   constexpr std::size_t kFew = 20;  // of the looks at it, a part
   std::vector<Stretch> all;
   for (std::size_t i = 0; i < at_it.size(); ++i) {
-    const Nanos at = looks[at_it[i]].at;
+    const Nanos at = at_it[i].at;
     if (all.empty() || at - all.back().end > kClose) {
       all.push_back({at, at, 1, 0});
       continue;
     }
     Stretch& last = all.back();
-    last.others += at_it[i] - at_it[i - 1] - 1;
+    last.others += at_it[i].number - at_it[i - 1].number - 1;
     last.end = at;
     ++last.looks;
   }
@@ -143,12 +145,12 @@ struct Runs {
   std::size_t count = 0;
   Nanos longest = 0;
 };
-Runs runs_of(const Looks& looks, const Positions& at_it) {
+Runs runs_of(const Looks& at_it) {
   Runs runs;
   Nanos begin = 0;
   for (std::size_t i = 0; i < at_it.size(); ++i) {
-    const Nanos at = looks[at_it[i]].at;
-    if (i == 0 || at_it[i] != at_it[i - 1] + 1) begin = at, ++runs.count;
+    const Nanos at = at_it[i].at;
+    if (i == 0 || at_it[i].number != at_it[i - 1].number + 1) begin = at, ++runs.count;
     runs.longest = std::max(runs.longest, at - begin);
   }
   return runs;
@@ -171,16 +173,22 @@ bool between_epochs(const std::vector<Stretch>& stretches, const std::vector<Nan
   return begins > 0 && static_cast<double>(told) >= kNearlyAll * static_cast<double>(begins) && alone <= 1;
 }
 
-Recurs recurs_at(const Looks& looks, const Positions& at_it, const std::vector<Nanos>& epochs) {
+// All looks at a process at work.
+struct Watched {
+  Nanos from = 0, to = 0;  // the first and the last
+  std::size_t looks = 0;
+};
+
+Recurs recurs_at(const Looks& at_it, const Watched& watched, const std::vector<Nanos>& epochs) {
   constexpr Nanos kShortest = 5 * kSecond, kApart = kSecond / 4;  // of the looks: all, and one from the next on average
   constexpr std::size_t kFewestRuns = 10;
   constexpr double kAll = 0.9, kPart = 0.6;
-  const Nanos from = looks.front().at, to = looks.back().at, all = to - from;
-  if (all < kShortest || all / static_cast<Nanos>(looks.size()) > kApart) return Recurs::kUnknown;
-  const std::vector<Stretch> stretches = stretches_of(looks, at_it);
+  const Nanos from = watched.from, to = watched.to, all = to - from;
+  if (all < kShortest || all / static_cast<Nanos>(watched.looks) > kApart) return Recurs::kUnknown;
+  const std::vector<Stretch> stretches = stretches_of(at_it);
   Nanos covered = 0;
   for (const Stretch& one : stretches) covered += one.end - one.begin;
-  const Runs runs = runs_of(looks, at_it);
+  const Runs runs = runs_of(at_it);
   const double share = static_cast<double>(covered) / static_cast<double>(all);
   if (share >= kAll && runs.count >= kFewestRuns && runs.longest <= kClose) return Recurs::kThroughout;
   if (share > kPart || !stays(stretches)) return Recurs::kUnknown;
@@ -223,22 +231,31 @@ class Parts {
 
 // The looks of a process, by place.
 struct ByPlace {
-  std::vector<Positions> positions;
+  Watched watched;
+  std::vector<Looks> looks;
   std::vector<std::map<ListId, std::size_t>> lists;  // with how many looks at each
 };
-ByPlace by_place(const Looks& looks, const OpenPlaces& places, const StackView& stacks) {
-  ByPlace by{std::vector<Positions>(places.names.size()), {}};
-  std::vector<std::size_t> of_list(stacks.kind_of_list.size());
-  for (std::size_t i = 0; i < looks.size(); ++i) {
-    if (looks[i].place < 0) continue;
-    by.positions[static_cast<std::size_t>(looks[i].place)].push_back(i);
-    ++of_list[looks[i].list];
-  }
+ByPlace by_place(const Spans& spans, const OpenPlaces& places, const StackView& stacks) {
+  ByPlace by{{}, std::vector<Looks>(places.names.size()), {}};
   by.lists.resize(places.names.size());
-  for (std::size_t list = 0; list < of_list.size(); ++list)
-    if (of_list[list] > 0)
-      by.lists[static_cast<std::size_t>(places.of_kind[stacks.kind_of_list[list]])].emplace(static_cast<ListId>(list),
-                                                                                            of_list[list]);
+  std::vector<std::size_t> of_list(stacks.kind_of_list.size());
+  for (const std::span<const ListRow> span : spans)
+    for (const ListRow& look : span) ++of_list[look.list];
+  std::vector<std::size_t> counts(places.names.size());
+  for (std::size_t list = 0; list < of_list.size(); ++list) {
+    const std::int32_t place = of_list[list] > 0 ? places.of_kind[stacks.kind_of_list[list]] : -1;
+    if (place < 0) continue;
+    counts[static_cast<std::size_t>(place)] += of_list[list];
+    by.lists[static_cast<std::size_t>(place)].emplace(static_cast<ListId>(list), of_list[list]);
+  }
+  for (std::size_t place = 0; place < counts.size(); ++place) by.looks[place].reserve(counts[place]);
+  if (!spans.empty()) by.watched.from = spans.front().front().at, by.watched.to = spans.back().back().at;
+  for (const std::span<const ListRow> span : spans)
+    for (const ListRow& look : span) {
+      const std::int32_t place = places.of_kind[stacks.number_of(look)];
+      if (place >= 0) by.looks[static_cast<std::size_t>(place)].push_back({look.at, by.watched.looks});
+      ++by.watched.looks;
+    }
   return by;
 }
 
@@ -252,13 +269,12 @@ std::map<std::string, LoopRole> loop_roles(const Recording& recording, const Sta
   const OpenPlaces places(stacks);
   Parts parts(recording);
   for (const auto& [process, its] : devices_of_owners(stacks, job, devices)) {
-    const Looks looks = looks_at_work(process, its, places, stacks, job);
-    const ByPlace by = by_place(looks, places, stacks);
+    const ByPlace by = by_place(looks_at_work(process, its, stacks, job), places, stacks);
     for (std::size_t place = 0; place < places.names.size(); ++place) {
       constexpr std::size_t kFewest = 5;  // looks: fewer are chance
-      if (by.positions[place].size() < kFewest) continue;
+      if (by.looks[place].size() < kFewest) continue;
       const stacks::NamedPart part = parts.of(by.lists[place]);
-      const LoopRole role{part.part, recurs_at(looks, by.positions[place], epochs), part.by};
+      const LoopRole role{part.part, recurs_at(by.looks[place], by.watched, epochs), part.by};
       const auto [known, fresh] = roles.try_emplace(places.names[place], role);
       if (!fresh && known->second != role) known->second = {};
     }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -47,11 +46,10 @@ Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts
 }
 
 Account main_account(const Claims& claims) {
-  std::map<Account, Nanos> accounts;
-  for (const ClaimedPiece& piece : claims) accounts[piece.account] += piece.end - piece.begin;
-  const auto most = std::max_element(accounts.begin(), accounts.end(),
-                                     [](const auto& x, const auto& y) { return x.second < y.second; });
-  return most == accounts.end() ? Account::kUnexplained : most->first;
+  if (claims.empty()) return Account::kUnexplained;
+  std::array<Nanos, kAccounts.size()> sums{};
+  for (const ClaimedPiece& piece : claims) sums[static_cast<std::size_t>(piece.account)] += piece.end - piece.begin;
+  return static_cast<Account>(std::max_element(sums.begin(), sums.end()) - sums.begin());
 }
 
 bool is_most(const Analysis& a, Nanos part, Nanos whole) {

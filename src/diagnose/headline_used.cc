@@ -107,6 +107,7 @@ bool told_otherwise(const Analysis& a, const std::vector<std::size_t>& devices) 
 // finding's.
 Nanos told_of(const Analysis& a, const std::vector<Finding>& findings, Account account, std::size_t device) {
   Nanos sum = a.ledger.total(account, device);
+  if (account != Account::kCheckpoint && account != Account::kValidationHost && account != Account::kPeers) return sum;
   for (const Finding& finding : findings) {
     const Account main = main_account(finding.claims);
     if (main != Account::kCheckpoint && main != Account::kValidationHost) continue;
