@@ -134,7 +134,6 @@ void gains_by_removal(const Analysis& a, const Claims& claims, Finding& finding,
 void hides_behind_kernels(const Analysis& a, Finding& finding, std::string_view when);
 
 // Time that passes once: no factor of the job, which goes on as the rest of the time does.
-inline constexpr std::string_view kNoFactor = "no factor for the job";  // so its bound begins
 void gains_once(const Analysis& a, Finding& finding);
 
 // At most as much faster as the busiest of these GPUs has more kernels than they have on average; nothing where the

@@ -309,7 +309,7 @@ std::optional<Bound> bound_beside(const Analysis& a, const std::vector<Finding>&
   std::optional<Bound> bound = diagnose::bound_of(a);
   if (!bound) return bound;
   for (const Finding& finding : findings)
-    if (finding.bound.starts_with(diagnose::kNoFactor))
+    if (finding.passes_once)
       bound->condition += fmt::format("; {} of that time pass once in this trace, and later steps gain nothing by it",
                                       human_duration(finding.cost()));
   return bound;

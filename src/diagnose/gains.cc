@@ -221,7 +221,8 @@ void gains_once(const Analysis& a, Finding& finding) {
     busy += a.ledger.busy(device);
   }
   finding.gain.reset();
-  finding.bound = fmt::format("{}, as it is once in this trace", kNoFactor);
+  finding.passes_once = true;
+  finding.bound = "no factor for the job, as it is once in this trace";
   if (rest > 0)
     finding.bound += fmt::format("; in the rest of it the GPU computed for {} of the time",
                                  human_percent(static_cast<double>(busy) / static_cast<double>(rest)));
