@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyze/ends.h"
+#include "analyze/ranks.h"
 #include "analyze/utilisation.h"
 #include "analyze/waits.h"
 #include "base/median.h"
@@ -460,6 +461,10 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   }
   std::stable_sort(view.uses.begin(), view.uses.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
   tell_ends(recording, looks, view);
+  std::set<SourceId> holders;
+  for (const ContextUse& use : view.uses)
+    if (use.process) holders.insert(*use.process);
+  view.ranks = ranks_of(recording, holders);
   // A job that ended before anybody looked at its processes is one all the same; the driver listed none.
   view.has_job |= recording.meta.origin == "run" && view.has_contexts && contexts.empty();
   view.no_kernel_yet = no_kernel_yet(recording, view, limits);

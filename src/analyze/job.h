@@ -72,8 +72,10 @@ struct JobView {
   std::vector<ContextUse> graphics;  // desktop processes: they own nothing
   Nanos listing_interval = kSecond;  // median time between process listings
   BatchView batch;
-  std::vector<std::vector<SourceId>> children;      // by SourceId of a process
-  std::set<SourceId> trackers;                      // processes of Python's own, which do nothing for the job
+  std::vector<std::vector<SourceId>> children;  // by SourceId of a process
+  std::set<SourceId> trackers;                  // processes of Python's own, which do nothing for the job
+  // Of processes that hold a context of `uses`: their numbers in a distributed job, where each has one of its own.
+  std::map<SourceId, std::int64_t> ranks;
   std::vector<bool> holds;                          // by SourceId of a process: it holds a context of `uses`
   std::vector<bool> in_job;                         // likewise: it belongs to the job
   std::vector<Nanos> no_gpu_until;                  // likewise: nothing of it ran on a GPU before (begin: not known)

@@ -96,7 +96,7 @@ bool may_wait(const stacks::StackKind& kind) {
 }
 
 PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<SourceId, std::int64_t>& pids,
-                 const StackView& stacks) {
+                 const JobView& job, const StackView& stacks) {
   const stacks::StackKind& kind = stacks.kinds[number];
   PeerWait wait{.process = waiter.process, .kind = number, .where = kind.where};
   wait.told = kind.family == stacks::Family::kPeers;
@@ -106,6 +106,7 @@ PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<Sour
                                      [](const auto& x, const auto& y) { return x.second.at_work < y.second.at_work; });
   wait.peer = most->first;
   wait.peer_pid = pids.at(most->first);
+  if (const auto rank = job.ranks.find(most->first); rank != job.ranks.end()) wait.peer_rank = rank->second;
   wait.at_work = most->second.at_work / waiter.looks.at(number);
   const auto at = std::max_element(most->second.at.begin(), most->second.at.end(),
                                    [](const auto& x, const auto& y) { return x.second < y.second; });
@@ -124,7 +125,7 @@ std::vector<PeerWait> peer_waits(const StackView& stacks, const JobView& job, co
     const Waiter waiter = waiter_of(process, pids, stacks);
     for (const auto& [number, looks] : waiter.looks) {
       const stacks::StackKind& kind = stacks.kinds[number];
-      PeerWait wait = wait_of(waiter, number, pids, stacks);
+      PeerWait wait = wait_of(waiter, number, pids, job, stacks);
       if (kind.of_processes && may_wait(kind)) wait.told = wait.at_work >= limits[Threshold::kMajority];
       if (!wait.told) {
         if (wait.peer == kNoSource || !may_wait(kind) || looks < kFewLooks ||

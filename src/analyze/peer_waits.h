@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct PeerWait {
   // kNoSource where none ever was, or nobody looked.
   SourceId peer = kNoSource;
   std::int64_t peer_pid = 0;
+  std::optional<std::int64_t> peer_rank;
   double at_work = 0;
   std::string peer_at;                  // what that one was at most often, by its stacks
   bool peer_waits_for_kernels = false;  // which was waiting for its kernels

@@ -7,7 +7,10 @@
 #include <map>
 #include <set>
 
+#include "analyze/ranks.h"
 #include "base/median.h"
+#include "base/strings.h"
+#include "model/entities.h"
 
 namespace headroom {
 
@@ -37,14 +40,21 @@ std::map<std::int64_t, double> step_times(const Track& track, const Window& wind
   return times;
 }
 
+std::string name_of(const Source& marks, const std::map<SourceId, std::int64_t>& numbers) {
+  if (std::string name = attr(marks, "rank"); !name.empty()) return name;  // of several machines
+  if (const std::string worker = attr(marks, "worker"); !worker.empty()) return "worker " + worker;
+  const auto number = numbers.find(marks.parent);
+  return process_name(parse_number<std::int64_t>(attr(marks, "pid")).value_or(0),
+                      number == numbers.end() ? std::nullopt : std::optional(number->second));
+}
+
 // Those that count in the way in which most do.
 std::pair<std::string, std::vector<Rank>> ranks_of(const Recording& recording, const Window& window) {
   std::map<std::string, std::map<std::string, Rank>> ways;  // by name: a process may count on several threads
+  const auto numbers = counting_ranks(recording);
   for (const SourceId id : recording.all(SourceKind::kMarks)) {
     const Source& source = recording.sources[static_cast<std::size_t>(id)];
-    Rank rank{"process " + attr(source, "pid"), step_times(recording.tracks[static_cast<std::size_t>(id)], window)};
-    if (const std::string worker = attr(source, "worker"); !worker.empty()) rank.name = "worker " + worker;
-    if (std::string name = attr(source, "rank"); !name.empty()) rank.name = std::move(name);  // of several machines
+    Rank rank{name_of(source, numbers), step_times(recording.tracks[static_cast<std::size_t>(id)], window)};
     if (rank.steps.empty()) continue;
     Rank& known = ways[attr(source, "via")][rank.name];
     if (rank.steps.size() > known.steps.size()) known = std::move(rank);

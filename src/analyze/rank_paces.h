@@ -12,7 +12,7 @@ namespace headroom {
 
 // How long the steps of one rank of a job took beside the median of the others, step by step.
 struct RankPace {
-  std::string name;               // "worker 6", "process 4711"
+  std::string name;               // "worker 6", "rank 3 (process 4711)"
   double slowest = 1;             // its time by that of the medians, in the steps in a row where that is highest …
   std::int64_t from = 0, to = 0;  // … and which steps these are
   double all = 1;                 // in all steps

@@ -121,6 +121,12 @@ class RecordingBuilder {
     return *this;
   }
 
+  RecordingBuilder& rank(std::int64_t pid, std::int64_t number) {
+    const std::string key = sink_.recording().sources[static_cast<std::size_t>(ids_.at(pid))].key;
+    sink_.add_source({SourceKind::kProcess, key, kNoSource, {{"rank", std::to_string(number)}}});
+    return *this;
+  }
+
   // Until then it had no file of a GPU open; at `opened` it had one.
   RecordingBuilder& no_gpu_until(std::int64_t pid, double until, std::optional<double> opened = {}) {
     const std::string key = sink_.recording().sources[static_cast<std::size_t>(ids_.at(pid))].key;

@@ -229,7 +229,7 @@ TEST(LateRank, IsNotSaidToBeAtKernelsWhileItsGpuHasNone) {
   ASSERT_FALSE(e.findings.empty());
   const Finding& first = e.findings.front();
   EXPECT_EQ(first.title, "The GPUs wait for the process on GPU 1: sort (train.py)");
-  EXPECT_THAT(first.evidence, Contains(HasSubstr("process 8 of the job (GPU 1) was at work")));
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("process 8 (GPU 1) was at work")));
   EXPECT_THAT(first.evidence, Not(Contains(HasSubstr("its own kernels"))));
   EXPECT_THAT(first.advice, HasSubstr("what its code does before its kernels"));
 }

@@ -245,8 +245,8 @@ void may_wait_for_a_peer(const Analysis& a, const HostSummary& s, Finding& findi
   finding.title += ", perhaps for another of its job";
   finding.evidence.insert(finding.evidence.begin(), peer_sentence(a, *wait));
   finding.candidates.insert(finding.candidates.begin(), {Cause::kStraggler, Cause::kExposedCommunication});
-  finding.advice =
-      fmt::format("see whether it waits there for process {}, and if so, why that one takes longer", wait->peer_pid);
+  finding.advice = fmt::format("see whether it waits there for {}, and if so, why that one takes longer",
+                               process_name(wait->peer_pid, wait->peer_rank));
 }
 
 // What the finding says once stacks have named the code: these tell where it was, not whether it ran.

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "analyze/ranks.h"
+#include "base/strings.h"
 #include "diagnose/claims.h"
 #include "model/entities.h"
 #include "model/parts.h"
@@ -16,11 +18,12 @@ namespace headroom::diagnose {
 
 namespace {
 
-// "process 4711 (node07 GPU 3)"
 std::string rank_name(const Source& source, const std::string& machine) {
   const std::string gpu = attr(source, "gpu_index"), worker = attr(source, "worker");
-  return fmt::format("{} ({}{})", worker.empty() ? "process " + attr(source, "pid") : "worker " + worker, machine,
-                     gpu.empty() ? "" : " GPU " + gpu);
+  const std::string place = machine + (gpu.empty() ? "" : " GPU " + gpu);
+  return worker.empty() ? process_name(parse_number<std::int64_t>(attr(source, "pid")).value_or(0),
+                                       parse_number<std::int64_t>(attr(source, "number")), place)
+                        : fmt::format("worker {} ({})", worker, place);
 }
 
 // A machine is done with a step when the last of its ranks is.
@@ -95,11 +98,14 @@ Recording steps_in(const Recording& part) {
     if (source.parent == kNoSource) continue;
     gpus[attr(source, "pid")].insert(device_of(part.sources[static_cast<std::size_t>(source.parent)]).index);
   }
+  const auto numbers = counting_ranks(part);
   for (const SourceId id : part.all(SourceKind::kMarks)) {
     const Track& track = track_of(part, id);
     const Column* counted = track.find(Metric::kSteps);
     if (counted == nullptr) continue;
     Source source = part.sources[static_cast<std::size_t>(id)];
+    if (const auto number = numbers.find(source.parent); number != numbers.end())
+      source.attrs["number"] = fmt::format("{}", number->second);
     source.parent = kNoSource;
     if (const auto own = gpus.find(attr(source, "pid")); own != gpus.end() && own->second.size() == 1)
       source.attrs["gpu_index"] = fmt::format("{}", *own->second.begin());

@@ -335,8 +335,8 @@ std::string peer_sentence(const Analysis& a, const PeerWait& wait) {
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (holds(a, wait.peer, device)) gpus.push_back(device);
   const std::string text =
-      fmt::format("meanwhile process {} of the job ({}) was at work in {} of the looks at its stacks", wait.peer_pid,
-                  gpu_names(a, gpus), human_percent(wait.at_work));
+      fmt::format("meanwhile {} was at work in {} of the looks at its stacks",
+                  process_name(wait.peer_pid, wait.peer_rank, gpu_names(a, gpus)), human_percent(wait.at_work));
   if (wait.peer_at.empty()) return text;
   return text + (wait.peer_waits_for_kernels ? ", mostly waiting for its own kernels in " : ", mostly at ") +
          wait.peer_at;

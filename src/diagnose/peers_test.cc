@@ -27,11 +27,12 @@ const Frames kInCode{"train (/u/train.py:1)", "exchange (/u/train.py:7)"};
 
 // Process 7 has GPU 0 and kernels for 0.3 of each second, then `waits`; process 8 has GPU 1 and is at `works`
 // meanwhile, with kernels for `busy` of each second.
-Recording ranks(const Frames& waits, const Frames& works, double busy, int gpu_of_peer = 1) {
+Recording ranks(const Frames& waits, const Frames& works, double busy, int gpu_of_peer = 1, bool numbered = false) {
   RecordingBuilder builder(60);
   builder.gpu(0, [&](double) { return gpu_of_peer == 0 ? std::max(0.3, busy) : 0.3; });
   if (gpu_of_peer == 1) builder.gpu(1, [&](double) { return busy; });
   builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.02);
+  if (numbered) builder.rank(7, 0).rank(8, 1);
   builder.context(7, 0, 0, 60).context(8, gpu_of_peer, 0, 60);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 0.3, kKernels).stacks(7, i + 0.3, i + 1, waits);
@@ -46,12 +47,18 @@ TEST(Peers, AProcessThatReceivesFromABusyOneWaitsForThatOne) {
   const Finding& first = e.findings.front();
   EXPECT_THAT(first.title, AllOf(HasSubstr("waits for another process of the job"), EndsWith(": exchange (train.py)")));
   EXPECT_EQ(first.cause, Cause::kStraggler) << "the other one does not wait, as it would for the exchange itself";
-  EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("process 8 of the job (GPU 1)"), HasSubstr("its own kernels"))));
+  EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("process 8 (GPU 1)"), HasSubstr("its own kernels"))));
   EXPECT_THAT(first.evidence, Contains(HasSubstr("the exchange itself takes each of them no longer")));
   EXPECT_THAT(first.advice, HasSubstr("process 8"));
   ASSERT_TRUE(first.gain);
   EXPECT_NEAR(first.gain->high, 0.95 / 0.625, 0.01) << "whose kernels could be shared";
   EXPECT_THAT(e.headline, HasSubstr("for other processes of the job"));
+}
+
+TEST(Peers, AreNamedByTheirNumbersInTheJob) {
+  const Finding first = explain(ranks(kReceives, kKernels, 0.95, 1, true)).findings.front();
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("meanwhile rank 1 (process 8, GPU 1) was at work")));
+  EXPECT_THAT(first.advice, HasSubstr("see why rank 1 (process 8) takes longer"));
 }
 
 TEST(Peers, ACollectiveIsAWaitForOthersWhoeverTheyAre) {
@@ -68,7 +75,7 @@ TEST(Peers, WhatStacksDoNotTellIsWidenedByWhatTheOtherDoesMeanwhile) {
   const Finding first = explain(ranks(kInCode, sleeps, 0.3)).findings.front();
   EXPECT_THAT(first.title, HasSubstr("perhaps for another of its job"));
   EXPECT_THAT(first.candidates, IsSupersetOf({Cause::kStraggler, Cause::kExposedCommunication, Cause::kSlowStorage}));
-  EXPECT_THAT(first.evidence, Contains(HasSubstr("process 8 of the job (GPU 1)")));
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("process 8 (GPU 1)")));
 }
 
 TEST(Peers, TwoThatSleepAtOnceWaitForNoneOfThem) {

@@ -18,6 +18,11 @@ namespace {
 
 std::string two_digits(double ratio) { return fmt::format("{:.2f}", ratio); }
 
+std::string with_capital(std::string title) {
+  title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  return title;
+}
+
 // Of GPUs with a process of the job, which waited for others the least and the most. Nothing for one GPU.
 struct Extremes {
   std::size_t least = 0, most = 0;  // devices
@@ -58,8 +63,8 @@ std::vector<Finding> waiting_ranks(const Analysis& a, const IdleParts& parts) {
   Claims told = finding.claims;
   std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
   if (const auto wait = peer_in(a, told, true)) {
-    finding.title =
-        fmt::format("Process {} of the job works on the CPU while its GPU and others' wait", wait->peer_pid);
+    finding.title = with_capital(fmt::format("{} of the job works on the CPU while its GPU and others' wait",
+                                             process_name(wait->peer_pid, wait->peer_rank)));
     finding.evidence.push_back(peer_sentence(a, *wait));
     // Only one of them does it, and the others are seen to wait: it is not what each of them does.
     if (wait->at_work >= a.limits[Threshold::kMajority] && one_comes_last(a, extremes_of(a, told))) {
@@ -122,10 +127,11 @@ void say_who_comes_last(const Analysis& a, const std::optional<PeerWait>& wait, 
         fmt::format("see why the process on {}, which waits the least, comes last: its share of the data, its kernels",
                     a.device_name(extremes->least));
   else
-    finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
-                                 wait->peer_waits_for_kernels ? "its kernels"
-                                 : wait->peer_at.empty()      ? "what its code does before its kernels"
-                                                              : "what it does in " + wait->peer_at);
+    finding.advice =
+        fmt::format("see why {} takes longer: its share of the data, {}", process_name(wait->peer_pid, wait->peer_rank),
+                    wait->peer_waits_for_kernels ? "its kernels"
+                    : wait->peer_at.empty()      ? "what its code does before its kernels"
+                                                 : "what it does in " + wait->peer_at);
 }
 
 }  // namespace
@@ -289,9 +295,9 @@ std::vector<Finding> slow_rank(const Analysis& a) {
   finding.cause = Cause::kStraggler;
   finding.tiers = slow.via == "marks" || slow.via == "nvtx" || slow.via == "trace" ? "X" : "L";
   finding.confidence = Confidence::kMedium;
-  finding.title = fmt::format("{} is slower than its {} peers: steps {} to {} took it {} times their median", slow.name,
-                              a.ranks.size() - 1, slow.from, slow.to, two_digits(slow.slowest));
-  finding.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.title[0])));
+  finding.title =
+      with_capital(fmt::format("{} is slower than its {} peers: steps {} to {} took it {} times their median",
+                               slow.name, a.ranks.size() - 1, slow.from, slow.to, two_digits(slow.slowest)));
   finding.evidence = {
       fmt::format("over all {} steps that each of them did it took {} times their median", slow.steps,
                   two_digits(slow.all)),

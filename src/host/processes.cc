@@ -57,6 +57,26 @@ void read_status(ProcDir& proc, UserNames& users, std::int64_t pid, ProcessFacts
   if (status.uid) facts.process.user = users.name(*status.uid);
 }
 
+// By torchrun and what is like it (Accelerate, DeepSpeed, Lightning), or by Open MPI. Not by Slurm: what srun starts
+// may start a process per GPU itself, and each of these has the number of the task.
+struct Launcher {
+  std::string_view rank, size;
+};
+constexpr std::array kLaunchers{Launcher{"RANK", "WORLD_SIZE"},
+                                Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+
+// Of a job of one process that is no number of anything.
+std::optional<std::int64_t> rank_of(std::string_view environ_text) {
+  for (const Launcher& launcher : kLaunchers) {
+    const auto rank = find_environment(environ_text, launcher.rank),
+               size = find_environment(environ_text, launcher.size);
+    if (!rank || !size) continue;
+    const auto number = parse_number<std::int64_t>(*rank), all = parse_number<std::int64_t>(*size);
+    if (number && all && *all > 1 && *number >= 0 && *number < *all) return number;
+  }
+  return std::nullopt;
+}
+
 void read_environment(ProcDir& proc, std::int64_t pid, ProcessFacts& facts) {
   const auto text = proc.read(fmt::format("{}/environ", pid).c_str());
   facts.environment_denied = !text && text.error() == Absent::kNoPermission;
@@ -65,6 +85,7 @@ void read_environment(ProcDir& proc, std::int64_t pid, ProcessFacts& facts) {
   facts.process.cuda_visible_devices = variable(*text, "CUDA_VISIBLE_DEVICES");
   facts.process.cuda_device_order = variable(*text, "CUDA_DEVICE_ORDER");
   facts.process.nvidia_visible_devices = variable(*text, "NVIDIA_VISIBLE_DEVICES");
+  facts.process.rank = rank_of(*text);
 }
 
 }  // namespace

@@ -117,6 +117,25 @@ TEST(Captured618, AnEnvironmentThatIsStillEmptyIsLookedAtAgain) {
   fs::remove_all(copy);
 }
 
+TEST(Captured618, ANumberInADistributedJobIsThatOfItsLauncher) {
+  const fs::path copy = fs::path(::testing::TempDir()) / fmt::format("ranks.{}", ::getpid());
+  fs::copy(root("debian12-6.18-hybrid"), copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  const auto rank = [&](std::string environment) {
+    std::replace(environment.begin(), environment.end(), ' ', '\0');
+    std::ofstream(copy / "proc/20062/environ", std::ios::trunc) << environment << '\0';
+    ProcDir proc((copy / "proc").string());
+    UserNames users(copy.string());
+    return read_process_facts(proc, read_kernel_facts(proc, false), users, 20062, Environment::kRead).process.rank;
+  };
+  EXPECT_EQ(rank("RANK=3 LOCAL_RANK=1 WORLD_SIZE=4"), 3);
+  EXPECT_EQ(rank("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2"), 0);
+  EXPECT_EQ(rank("RANK=0 WORLD_SIZE=1"), std::nullopt) << "it is alone";
+  EXPECT_EQ(rank("RANK=gold WORLD_SIZE=4"), std::nullopt);
+  EXPECT_EQ(rank("RANK=4 WORLD_SIZE=4"), std::nullopt);
+  EXPECT_EQ(rank("SLURM_PROCID=1 SLURM_NTASKS=2"), std::nullopt) << "of a task, which may have a process per GPU";
+  fs::remove_all(copy);
+}
+
 TEST(Captured618, DelayAccountingThatIsOffIsNotZero) {
   const Recording recording = read_tree("debian12-6.18-hybrid", 20062);
   const auto off = read_file(root("debian12-6.18-hybrid") + "/proc/sys/kernel/task_delayacct");

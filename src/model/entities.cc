@@ -127,6 +127,7 @@ Attrs to_attrs(const Process& process) {
   put(attrs, "cuda_visible_devices", process.cuda_visible_devices);
   put(attrs, "cuda_device_order", process.cuda_device_order);
   put(attrs, "nvidia_visible_devices", process.nvidia_visible_devices);
+  put(attrs, "rank", process.rank);
   return attrs;
 }
 
@@ -165,8 +166,15 @@ Process process_of(const Source& source) {
       process.cuda_device_order = value;
     else if (name == "nvidia_visible_devices")
       process.nvidia_visible_devices = value;
+    else if (name == "rank")
+      process.rank = parse_number<std::int64_t>(value);
   }
   return process;
+}
+
+std::string process_name(std::int64_t pid, std::optional<std::int64_t> rank, std::string_view gpus) {
+  if (rank) return fmt::format("rank {} (process {}{}{})", *rank, pid, gpus.empty() ? "" : ", ", gpus);
+  return gpus.empty() ? fmt::format("process {}", pid) : fmt::format("process {} ({})", pid, gpus);
 }
 
 std::string_view context_kind_name(ContextKind kind) {

@@ -53,10 +53,13 @@ struct Process {
   bool in_job = false;  // belongs to the recorded job's tree
   // The environment's variables that decide which GPU it sees; unset and empty are different things.
   std::optional<std::string> cuda_visible_devices, cuda_device_order, nvidia_visible_devices;
+  std::optional<std::int64_t> rank;  // among the processes of a distributed job, as its launcher numbered it
   bool operator==(const Process&) const = default;
 };
 [[nodiscard]] Attrs to_attrs(const Process& process);
 [[nodiscard]] Process process_of(const Source& source);
+// For people: "rank 3 (process 4711, GPU 3)"; "process 4711 (GPU 3)" where it has no number. `gpus` may be "".
+[[nodiscard]] std::string process_name(std::int64_t pid, std::optional<std::int64_t> rank, std::string_view gpus = {});
 
 enum class ContextKind : std::uint8_t { kCompute, kGraphics, kMps };
 [[nodiscard]] std::string_view context_kind_name(ContextKind kind);

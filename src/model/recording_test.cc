@@ -84,8 +84,16 @@ TEST(Entities, AttrsAreInverse) {
   Process process{.pid = 7, .ppid = 1, .uid = 0, .user = "u", .start = 5, .comm = "python3", .in_job = true};
   process.cuda_visible_devices = "";  // set and empty: no device at all
   process.exit_code = 137;
+  process.rank = 3;
   EXPECT_EQ(process_of({SourceKind::kProcess, "7/5", kNoSource, to_attrs(process)}), process);
   EXPECT_EQ(process_of({SourceKind::kProcess, "7/5", kNoSource, to_attrs(process)}).cuda_visible_devices, "");
+}
+
+TEST(Entities, AProcessIsCalledByItsNumberWhereItHasOne) {
+  EXPECT_EQ(process_name(4711, std::nullopt), "process 4711");
+  EXPECT_EQ(process_name(4711, std::nullopt, "GPU 3"), "process 4711 (GPU 3)");
+  EXPECT_EQ(process_name(4711, 3), "rank 3 (process 4711)");
+  EXPECT_EQ(process_name(4711, 3, "node07 GPU 3"), "rank 3 (process 4711, node07 GPU 3)");
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ Json process_json(const Explanation& e, const view::View& view, const view::Proc
           {"name", process.name},
           {"command", process.command},
           {"in_job", process.in_job},
+          {"rank", optional_json(process.rank)},
           {"lives", !process.end || *process.end > view.end},
           {"gpus", gpus},
           {"cores", optional_json(process.cores_now)},

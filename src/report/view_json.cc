@@ -160,6 +160,7 @@ class Writer {
         {"name", process.name},
         {"command", process.command},
         {"in_job", process.in_job},
+        {"rank", optional_json(process.rank)},
         {"begin_ns", offset(process.begin)},
         {"end_ns", process.end ? Json(offset(*process.end)) : Json(nullptr)},
         {"cores", optional_json(process.cores)},

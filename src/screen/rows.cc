@@ -51,6 +51,7 @@ Row row_of(const Scene& scene, const view::Process& process) {
   row.begin = process.begin;
   row.name = process.name.empty() ? "?" : process.name;
   row.command = process.command.empty() ? process.name : process.command;
+  if (process.rank) row.command = fmt::format("rank {}: {}", *process.rank, row.command);
   row.in_job = process.in_job;
   row.resident_bytes = process.rss_bytes;
   row.cores = process.cores_now ? process.cores_now : process.cores;

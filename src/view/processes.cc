@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
+#include "analyze/ranks.h"
 #include "base/secrets.h"
 #include "model/entities.h"
 #include "model/parts.h"
@@ -15,6 +17,7 @@ namespace {
 
 struct Found {
   Process process;
+  SourceId source = kNoSource;
   std::size_t part = 0;  // of the recording: numbers of processes are those of one machine
   double cpu_seconds = 0;
 };
@@ -68,6 +71,7 @@ std::vector<Found> processes_of(const Recording& recording, const View& view, co
     const headroom::Process facts = process_of(recording.sources[static_cast<std::size_t>(id)]);
     Found found;
     found.part = parts[static_cast<std::size_t>(id)];
+    found.source = id;
     found.process.pid = facts.pid;
     found.process.name = (names.empty() ? "" : names[found.part]) + facts.comm;
     found.process.command = hide_secrets(std::string_view(facts.cmdline));
@@ -127,6 +131,16 @@ void add_contexts(const Recording& recording, const GpuSources& gpus, const View
   }
 }
 
+void add_ranks(const Recording& recording, std::vector<Found>& all) {
+  std::map<std::size_t, std::set<SourceId>> of_part;
+  for (const Found& found : all)
+    if (!found.process.gpus.empty() && found.source != kNoSource) of_part[found.part].insert(found.source);
+  std::map<SourceId, std::int64_t> ranks;
+  for (const auto& [part, processes] : of_part) ranks.merge(ranks_of(recording, processes));
+  for (Found& found : all)
+    if (const auto rank = ranks.find(found.source); rank != ranks.end()) found.process.rank = rank->second;
+}
+
 // The account in which the GPUs of a process last were.
 void add_doing(const Explanation& explanation, std::vector<Process>& processes) {
   const auto host_of = [&](std::size_t device) -> const std::string& {
@@ -165,6 +179,7 @@ void add_processes(const Recording& recording, const Explanation& explanation, c
   const std::vector<std::size_t> parts = parts_of_sources(recording);
   std::vector<Found> all = processes_of(recording, view, parts);
   add_contexts(recording, gpus, view, parts, all);
+  add_ranks(recording, all);
   const auto rank = [](const Found& f) {
     return std::tuple(f.process.gpus.empty(), -f.cpu_seconds, f.process.begin, f.process.pid);
   };

@@ -92,6 +92,7 @@ struct Process {
   std::int64_t pid = 0;
   std::string name, command;  // secrets are hidden
   bool in_job = false;
+  std::optional<std::int64_t> rank;  // of one on a GPU: its number in a distributed job
   Nanos begin = 0;
   std::optional<Nanos> end;               // absent: it lives, or nobody saw its end
   std::optional<double> cores;            // mean within the view

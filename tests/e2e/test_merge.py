@@ -9,12 +9,14 @@ from headroom_e2e import finding, headroom, share
 from made_recording import MS, Made, again
 
 
-def node(number, *, gpus=2, ms=60000, step=1000, busy=900, steps=True, **meta):
+def node(number, *, gpus=2, ms=60000, step=1000, busy=900, steps=True, ranks=None, **meta):
     """Ranks that compute for `busy` of each `step` ms and use the CPU in the rest. Every node has a GPU 0 and a process 4711."""
     made = Made(ms, tiers="NPX" if steps else "NP", host=f"node{number:02}", boot_id=f"boot-{number}", **meta)
     for gpu in range(gpus):
         made.gpu(gpu, again(1000, ms, step, (0, busy)))
-        made.process(4711 + gpu, gpu=gpu, does=[(0, 1000, {"main": 1}), *again(1000, ms, step, (busy, step, {"main": 1}))])
+        number_in_job = {} if ranks is None else {"rank": ranks + gpu}
+        made.process(4711 + gpu, gpu=gpu, does=[(0, 1000, {"main": 1}), *again(1000, ms, step, (busy, step, {"main": 1}))],
+                     **number_in_job)
         if steps:
             made.marks(4711 + gpu, steps=[(1000 + i * step, i) for i in range((ms - 1000) // step + 1)])
     return made
@@ -88,6 +90,14 @@ def test_a_slow_rank_and_a_slow_machine_are_named(tmp_path):
     kept(tmp_path, "two", a=node(1), b=node(2, step=1500))
     found = finding(asked(tmp_path, tmp_path / "two"), "straggler")
     assert found["title"].startswith("Machine node02 is slower than its 2 peers: steps ")
+
+
+def test_ranks_are_called_by_the_numbers_that_their_launcher_gave_them(tmp_path):
+    kept(tmp_path, "rank", a=node(1, ranks=0), b=node(2, gpus=1, ranks=2), c=node(3, gpus=1, step=1500, ranks=3))
+    found = finding(asked(tmp_path, tmp_path / "rank"), "straggler")
+    assert found["title"].startswith("Rank 3 (process 4711, node03 GPU 0) is slower than its 3 peers")
+    (screen,) = json.loads(headroom(tmp_path, "top", "--once", "--json", tmp_path / "rank" / "a.hrec").stdout)["processes"][:1]
+    assert screen["rank"] in (0, 1)
 
 
 def test_ranks_of_other_jobs_are_no_peers(tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real PyTorch with DataLoader workers on the CPU, kernels on a virtual GPU: the explanation against its own truth."""
 import json
+import re
 
 import pytest
 
@@ -70,3 +71,35 @@ def test_stacks_name_the_function_of_the_loader(tmp_path):
     svg = headroom(tmp_path, "stacks", tmp_path / "run.hrec", "-f", "svg").stdout
     assert svg.startswith("<svg") and "Samples.__getitem__" in svg
     assert json.loads(headroom(tmp_path, "stacks", tmp_path / "run.hrec", "-f", "speedscope").stdout)["profiles"]
+
+
+RANKS = """
+import os, sys, time
+import headroom_sim, torch, torch.distributed as group
+group.init_process_group("gloo")
+rank = group.get_rank()
+device = headroom_sim.Device(rank)
+memory = device.malloc(1 << 30)
+for step in range(40):
+    device.launch(ms=20)
+    device.record().wait()
+    if rank == 1:
+        time.sleep(0.05)  # what the other one waits for
+    group.all_reduce(torch.ones(1))
+print("rank", rank, os.getpid(), flush=True)
+"""
+
+
+# Under Python 3.11 this torchrun does not know its own word for an output that goes nowhere else.
+TORCHRUN = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-r", "0:1,1:1", "-t", "0:1,1:1"]
+
+
+def test_ranks_have_the_numbers_that_torchrun_gave_them(tmp_path):
+    program = tmp_path / "ranks.py"
+    program.write_text(RANKS)
+    done, _ = watched(tmp_path, "2xA6000", [*TORCHRUN, str(program)])
+    said = {int(pid): int(rank) for rank, pid in re.findall(r"rank (\d) (\d+)", done.stdout)}
+    screen = json.loads(headroom(tmp_path, "top", "--once", "--json", tmp_path / "run.hrec").stdout)
+    assert {p["pid"]: p["rank"] for p in screen["processes"] if p["gpus"]} == said
+    assert sorted(said.values()) == [0, 1]
+    assert all(p["rank"] is None for p in screen["processes"] if not p["gpus"])

@@ -94,6 +94,7 @@ export interface Process {
   name: string;
   command: string;
   in_job: boolean;
+  rank: number | null;
   begin_ns: number;
   end_ns: number | null;
   cores: number | null;

@@ -5,7 +5,7 @@ import { type Column, Table } from "./table";
 import { bytes, count } from "./words";
 
 const columns = (view: View): Column<Process>[] => [
-  { name: "Process", value: (p) => p.name || String(p.pid) },
+  { name: "Process", value: (p) => (p.rank === null ? "" : `rank ${p.rank}: `) + (p.name || String(p.pid)) },
   { name: "PID", value: (p) => p.pid, show: (p) => String(p.pid), figure: true },
   { name: "Now", value: (p) => [p.label, p.phase, p.where].filter(Boolean).join(" · ") || null },
   { name: "GPU", value: (p) => p.gpus.map((on) => view.gpus[on.gpu]?.index ?? on.gpu).join(", ") || null },
