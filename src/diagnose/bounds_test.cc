@@ -199,10 +199,12 @@ TEST(Bounds, WorkOfOneProcessThatIsSpreadEvenlyTakesTheMeanOfItsGpus) {
 
 // A second of two processes, of which 8 is late at every exchange by what it does itself, and 7 waits for it: which two
 // stacks each of them is seen at, half a second each.
-Explanation of_a_late_rank(const std::array<Frames, 2>& of_7, const std::array<Frames, 2>& of_8) {
+Explanation of_a_late_rank(const std::array<Frames, 2>& of_7, const std::array<Frames, 2>& of_8,
+                           bool numbered = false) {
   RecordingBuilder builder(60);
   for (const int gpu : {0, 1}) builder.gpu(gpu, [](double) { return 0.5; });
   builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.1).context(7, 0, 0, 60).context(8, 1, 0, 60);
+  if (numbered) builder.rank(7, 0).rank(8, 1);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 0.5, of_7[0]).stacks(7, i + 0.5, i + 1, of_7[1]);
     builder.stacks(8, i, i + 0.5, of_8[0]).stacks(8, i + 0.5, i + 1, of_8[1]);
@@ -221,6 +223,12 @@ TEST(LateRank, BothHalvesOfItAreOneFinding) {
   EXPECT_EQ(first.cause, Cause::kStraggler);
   EXPECT_NEAR(seconds(first.cost()), 60, 4) << "30 s of each";
   for (std::size_t i = 1; i < e.findings.size(); ++i) EXPECT_TRUE(e.findings[i].claims.empty()) << e.findings[i].title;
+}
+
+TEST(LateRank, HasItsNumberWhereTheLauncherGaveIt) {
+  const Explanation e = of_a_late_rank({kKernels, kExchange}, {kKernels, kOwn}, true);
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_EQ(e.findings.front().title, "The GPUs wait for rank 1 (process 8, GPU 1): sort (train.py)");
 }
 
 // Looks at two processes lie further apart than short steps: which of the other's looks goes with a wait is chance.

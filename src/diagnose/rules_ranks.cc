@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "base/human.h"
@@ -89,9 +90,26 @@ bool one_could_run_all(const Analysis& a, const std::set<std::size_t>& devices) 
   return kernels <= a.ledger.span();
 }
 
+// "rank 1 (process 8, GPU 1)"; "the process on GPU 1" where nothing tells its number, or several were there.
+std::string who_is_on(const Analysis& a, std::size_t device) {
+  std::map<std::int64_t, std::int64_t> ranks;  // by pid
+  bool all_have_one = true;
+  for (const ContextUse& use : a.job.uses) {
+    if (!use.ours || use.device != a.devices[device].source) continue;
+    const auto rank = use.process ? a.job.ranks.find(*use.process) : a.job.ranks.end();
+    if (rank == a.job.ranks.end())
+      all_have_one = false;
+    else
+      ranks[use.pid] = rank->second;
+  }
+  const std::string gpu = a.device_name(device);
+  return all_have_one && ranks.size() == 1 ? process_name(ranks.begin()->first, ranks.begin()->second, gpu)
+                                           : "the process on " + gpu;
+}
+
 // The GPU of the process that the others wait for has no kernel meanwhile, either.
 void add_its_own_half(const Analysis& a, const LateRank& late, Finding& finding) {
-  finding.title = fmt::format("The GPUs wait for the process on {}", a.device_name(late.device));
+  finding.title = "The GPUs wait for " + who_is_on(a, late.device);
   finding.evidence.push_back(fmt::format("while others wait, {} itself has no kernel for {}",
                                          a.device_name(late.device), human_duration(length(late.claims))));
   const HostSummary s = host_during(a.job, a.devices, late.claims);
@@ -123,9 +141,8 @@ void say_who_comes_last(const Analysis& a, const std::optional<PeerWait>& wait, 
   }
   finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
   if (!at_work)
-    finding.advice =
-        fmt::format("see why the process on {}, which waits the least, comes last: its share of the data, its kernels",
-                    a.device_name(extremes->least));
+    finding.advice = fmt::format("see why {}, which waits the least, comes last: its share of the data, its kernels",
+                                 who_is_on(a, extremes->least));
   else
     finding.advice =
         fmt::format("see why {} takes longer: its share of the data, {}", process_name(wait->peer_pid, wait->peer_rank),
