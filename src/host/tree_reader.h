@@ -44,10 +44,10 @@ struct TreeOptions {
 // every tick, because nothing is read to know it.
 //
 // Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true; end_ns, exit_code,
-// gpu_open_ns and no_gpu_until_ns are added later, and cpus_allowed ("0-3,8": where any of its threads may run) of those
-// on a GPU and of what they started. kProcessWaits, of those whose waits could be told. Events:
-// process_start [pid, comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission,
-// proc_environ_no_permission (one per process).
+// gpu_open_ns and no_gpu_until_ns are added later, and cpus_allowed ("0-3,8": where any of its threads may run) of
+// those on a GPU and of what they started. kProcessWaits, of those whose waits could be told. Events: process_start
+// [pid, comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission, proc_environ_no_permission (one
+// per process).
 class TreeReader final : public Reader {
  public:
   explicit TreeReader(TreeOptions options);
