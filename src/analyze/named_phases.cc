@@ -303,7 +303,7 @@ void without_early_checkpoints(const Recording& recording, const ContextUse& use
   if (std::none_of(track.stretches.begin(), track.stretches.end(), is_one)) return;
   const auto first = first_kernel(recording, use);
   std::erase_if(track.stretches,
-                [&](const TextStretch& stretch) { return is_one(stretch) && (!first || stretch.time.end <= *first); });
+                [&](const TextStretch& stretch) { return is_one(stretch) && (!first || stretch.time.begin < *first); });
 }
 
 }  // namespace

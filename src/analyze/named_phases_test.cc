@@ -289,8 +289,8 @@ TEST(NamedPhases, ACheckpointIsSavedAfterAKernelOnly) {
     builder.gpu(0, [](double t) { return t <= 10 ? 0.0 : 0.9; }).process(kPid, 1, 0, 40, 0.9).context(kPid, 0, 1, 40);
     const std::vector<std::string> steps{"main (/w/train.py:1)", "step (/w/train.py:9)"};
     builder.stacks(kPid, 0, begin, steps);
-    builder.stacks(kPid, begin, begin + 5, {"main (/w/train.py:1)", "save (/l/torch/serialization.py:1)"});
-    builder.stacks(kPid, begin + 5, 40, steps);
+    builder.stacks(kPid, begin, begin + 8.5, {"main (/w/train.py:1)", "save (/l/torch/serialization.py:1)"});
+    builder.stacks(kPid, begin + 8.5, 40, steps);
     return names(analyze(builder.build()));
   };
   EXPECT_THAT(saved_from(2), IsEmpty());

@@ -48,6 +48,20 @@ TEST(Shapes, WhatTheGpuWaitsForIsALoaderOnlyWhereStacksShowOne) {
             "The data loader's workers wait for CPU cores: physics (env.py)");
 }
 
+TEST(Shapes, WhoMayUseOneOfManyCoresIsToldSo) {
+  const auto advice = [](const std::string& cpus) {
+    RecordingBuilder builder(60);
+    builder.machine(8, 1).gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
+    builder.process(20, 7, 0, 60, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)});
+    Recording recording = builder.build();
+    for (Source& source : recording.sources)
+      if (source.kind == SourceKind::kProcess) source.attrs["cpus_allowed"] = cpus;
+    return explain(recording).findings.front().advice;
+  };
+  EXPECT_THAT(advice("3"), HasSubstr("more of this machine's 8 cores (the job's affinity or quota lets it use 1)"));
+  EXPECT_THAT(advice("0-7"), HasSubstr("more cores (8 usable here)"));
+}
+
 TEST(Shapes, WhoTakesBatchesLateForWantOfACoreHasNoSlowLoader) {
   const auto causes = [](std::int64_t delay) {
     RecordingBuilder builder(60);
@@ -60,6 +74,19 @@ TEST(Shapes, WhoTakesBatchesLateForWantOfACoreHasNoSlowLoader) {
   };
   EXPECT_THAT(causes(0), AllOf(Contains(Cause::kBurstyInput), Not(Contains(Cause::kCpuOversubscribed))));
   EXPECT_THAT(causes(300'000'000), Contains(Cause::kCpuOversubscribed));
+}
+
+TEST(Shapes, EnvironmentsHaveNoTransforms) {
+  const auto advice = [](const Frames& waits) {
+    RecordingBuilder builder(60);
+    builder.machine(8, 1).gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
+    builder.process(20, 7, 0, 60, 0.98).stacks(7, 0, 60, waits);
+    return explain(builder.build()).findings.front().advice;
+  };
+  EXPECT_THAT(advice(kReceives), AllOf(HasSubstr("more worker processes"), HasSubstr("cheaper code in them"),
+                                       Not(HasSubstr("persistent"))));
+  EXPECT_THAT(advice({"train (/u/train.py:1)", "_try_get_data (/x/site-packages/torch/utils/data/dataloader.py:1)"}),
+              AllOf(HasSubstr("more loader workers"), HasSubstr("persistent"), HasSubstr("cheaper transforms")));
 }
 
 // 0.2 cores are little of a whole core, and most of the 0.3 that it loads.
