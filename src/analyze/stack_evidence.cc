@@ -548,13 +548,14 @@ bool unseen(std::span<const ListRow> looks, Nanos begin, Nanos end) {
   constexpr std::size_t kNear = 16;
   constexpr Nanos kMissed = 8;  // looks in a row: one or two are torn
   const std::size_t next = count_until(looks, begin);
-  if (next == 0 || next == looks.size() || looks[next].at <= end) return false;
+  if (next == looks.size() || looks[next].at <= end) return false;
   std::vector<Nanos> gaps;
   for (std::size_t i = next - std::min(next, kNear); i + 1 < std::min(looks.size(), next + kNear); ++i)
     gaps.push_back(looks[i + 1].at - looks[i].at);
+  if (gaps.empty()) return false;
   const auto usual = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
   std::nth_element(gaps.begin(), usual, gaps.end());
-  return looks[next].at - looks[next - 1].at > kMissed * *usual;
+  return looks[next].at - (next == 0 ? begin : looks[next - 1].at) > kMissed * *usual;
 }
 
 }  // namespace

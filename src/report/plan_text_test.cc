@@ -66,7 +66,7 @@ TEST(PlanText, AChangeInALineKeepsItsGainHoweverLongItsName) {
     one.gain = Gain{1.0, 1.25, "if it took no time"};
     plan.options.push_back(one);
   }
-  EXPECT_THAT(to_text(plan, TextOptions{.width = 60}, ""), HasSubstr("(replay.py:24) (at most 1.25x, safe)"));
+  EXPECT_THAT(to_text(plan, TextOptions{.width = 60}, ""), HasSubstr("(at most 1.25x, safe)"));
 }
 
 }  // namespace
