@@ -30,15 +30,16 @@ OF_PROGRAM = {**dict.fromkeys(("u01", "u02", "u07", "u11", "u12", "u13", "u16", 
                                "h200_producer_thread", "h200_per_sample_loss", "h200_optimizer_offload", "h200_empty_cache",
                                "v_memory_bank", "v_nerf_rays", "v_slow_pipe", "v_rate_limit", "v_small_updates", "v_zip_reader",
                                "v_echo_queue", "v_neighbour", "w_input_subprocess", "w_logging_socket", "w_sync_each_kernel",
-                               "w_http_metrics", "w_slow_reader", "w_step_scores", "w_producer_process", "w_packer_beside"), STEPS),
+                               "w_http_metrics", "w_slow_reader", "w_step_scores", "w_producer_process", "w_packer_beside", "x_neighbor", "x_embed", "x_distill",
+                               "x_accumulate", "x_aio_gather", "x_decode", "x_replay", "x_ddp", "x_vec_env"), STEPS),
               **dict.fromkeys(("u15", "h200_long_ends", "h200_evaluate_and_save", "v_gan_grids", "v_confusion",
                                "v_worker_init"), EPOCHS),
               **dict.fromkeys(("u06", "u19", "h200_three_turns", "v_cache_lock", "w_epoch_end", "w_checkpoint_gzip",
                                "w_checkpoint_fsync", "w_repeat_preprocessing", "w_npz_checkpoint", "w_recompile_loop", "w_env_steps",
-                               "w_mixed_epoch"), TIMES),
+                               "w_mixed_epoch", "x_hf_trainer", "x_gan", "x_hp_loop", "x_federated"), TIMES),
               **dict.fromkeys(("u08", "u09", "u20", "h200_clip_and_histograms", "h200_rollout_generation", "v_boosting",
                                "v_running_auc", "v_media_upload", "v_event_writer", "v_frequent_save", "h200_rank_zero_metrics",
-                               "h200_short_epochs"), SOME)}
+                               "h200_short_epochs", "x_ema"), SOME)}
 OF_FUNCTION = {("u14", "Trainer.save_checkpoint"): EPOCHS, ("u14", "Trainer.evaluate"): EPOCHS, ("u14", "Trainer.collate"): STEPS}
 
 

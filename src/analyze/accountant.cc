@@ -18,6 +18,11 @@ bool was_met_midway(const Recording& recording) {
   });
 }
 
+// Of a job that ran before and after: the end of the recording is none of the job.
+bool was_only_watched(const RecordingMeta& meta) {
+  return meta.origin == "record" && (meta.stop_reason == "duration" || meta.stop_reason == "interrupted");
+}
+
 }  // namespace
 
 DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu,
@@ -30,7 +35,7 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
       time_(util_samples(recording, gpu, limits)),
       uses_(uses_of(recording, job, gpu, limits)),
       unlisted_(may_have_held(recording, job, gpu, limits)),
-      goes_on_(goes_on(recording.meta)),
+      goes_on_(goes_on(recording.meta) || was_only_watched(recording.meta)),
       desktop_(job.has_job && std::any_of(job.graphics.begin(), job.graphics.end(),
                                           [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
   find_kernels();
@@ -313,8 +318,8 @@ bool DeviceAccountant::hung(const Use& use) const {
                      [&](SourceId id) { return all_still(job_.did[static_cast<std::size_t>(id)]); });
 }
 
-// Of a recording that goes on: no kernel came for a while, but for no longer than at times before, or only now. More
-// may come, so this is no end.
+// Of a recording that goes on, or ended while the job went on: no kernel came for a while, but for no longer than at
+// times before, or only now. More may come, so this is no end.
 bool DeviceAccountant::pauses(const Use& use) const {
   const auto& samples = time_.samples();
   if (!goes_on_ || use.hung || use.last_kernel == kNever || samples.empty() || use.context.end < samples.back().end ||

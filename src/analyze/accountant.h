@@ -86,7 +86,7 @@ class DeviceAccountant {
   std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
   std::vector<Nanos> parts_;
   std::vector<HostShare> claims_;
-  bool goes_on_ = false;  // somebody still writes the recording
+  bool goes_on_ = false;  // somebody still writes the recording, or the job went on when its watch ended
   bool desktop_ = false;  // a desktop draws on it: kernels without an owner are its own, where the job has no context
   bool touched_ = false;
   bool starting_ = false;  // the job goes on and has held no context anywhere so far

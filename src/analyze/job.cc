@@ -12,6 +12,7 @@
 #include "analyze/waits.h"
 #include "base/median.h"
 #include "base/strings.h"
+#include "model/cpu_list.h"
 #include "model/python_tracker.h"
 
 namespace headroom {
@@ -423,6 +424,32 @@ void add_processes(const Recording& recording, JobView& view, std::multimap<std:
 
 }  // namespace
 
+namespace {
+
+// What the processes on the GPUs and those that they started may run on, where that is less than what the job's first
+// process may: some bind themselves. Of one that was never asked nothing is known.
+void narrow_cores(const Recording& recording, JobView& view) {
+  constexpr Nanos kAsked = 5 * kSecond;  // whoever lived for so long was
+  if (recording.all(SourceKind::kHost).size() != 1) return;
+  CpuSet cpus;
+  const auto add_those_of = [&](SourceId id, bool always) {
+    const Source& source = source_of(recording, id);
+    const auto list = cpus_of(attr(source, "cpus_allowed"));
+    if (list) add(cpus, *list);
+    const Process process = process_of(source);
+    return list || (!always && process.end.value_or(recording.meta.end) - process.start < kAsked);
+  };
+  for (const ContextUse& use : view.uses) {
+    if (!use.ours) continue;
+    if (!use.process || !add_those_of(*use.process, true)) return;
+    for (const SourceId id : descendants(view, *use.process))
+      if (!add_those_of(id, false)) return;
+  }
+  if (!cpus.empty()) view.usable_cores = std::min(view.usable_cores, static_cast<double>(count(cpus)));
+}
+
+}  // namespace
+
 JobView job_view(const Recording& recording, const Thresholds& limits) {
   JobView view;
   view.batch = batch_view(recording);
@@ -454,6 +481,7 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
     if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
     (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
   }
+  narrow_cores(recording, view);
   view.owners_unknown = owners_unknown(recording, view, limits);
   if (view.owners_unknown) {
     view.uses.clear();

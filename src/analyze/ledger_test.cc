@@ -538,5 +538,21 @@ TEST(Ledger, ALongerTimeWithoutKernelsThanEverMayBeTheEndOfAJobThatGoesOn) {
       << "there was no pause to compare with, and it is short";
 }
 
+// 5 s of a pause at the end of a watch are no end of the job; who holds its GPU for far longer may be done.
+TEST(Ledger, TheEndOfAWatchIsNoEndOfTheJob) {
+  const auto teardown = [](const std::string& origin, const std::string& stop, double kernels_until) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [=](double t) { return t <= kernels_until ? 0.9 : 0.0; }).process(100, 1, -100, 60, 0.9);
+    builder.context(100, 0, 0, 60).meta().origin = origin;
+    builder.meta().stop_reason = stop;
+    return seconds(ledger_of_all(builder.build()).total(Account::kTeardown));
+  };
+  EXPECT_EQ(teardown("record", "duration", 55), 0);
+  EXPECT_EQ(teardown("record", "interrupted", 55), 0);
+  EXPECT_NEAR(teardown("record", "job_ended", 55), 5, 1.1);
+  EXPECT_NEAR(teardown("run", "interrupted", 55), 5, 1.1);
+  EXPECT_NEAR(teardown("record", "duration", 20), 40, 1.1);
+}
+
 }  // namespace
 }  // namespace headroom

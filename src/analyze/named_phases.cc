@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analyze/stats.h"
+#include "analyze/utilisation.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -285,6 +286,28 @@ std::map<std::int64_t, Nanos> after_another(const Recording& recording, const Jo
 
 }  // namespace
 
+namespace {
+
+// When the first kernel that can be of this process ran; nothing where none did.
+std::optional<Nanos> first_kernel(const Recording& recording, const ContextUse& use) {
+  const std::vector<UtilSample> samples = util_samples(recording, use.device);
+  const auto first = std::find_if(samples.begin(), samples.end(),
+                                  [&](const UtilSample& one) { return one.end > use.begin && busy_ns(one) > 0; });
+  return first == samples.end() ? std::nullopt : std::optional(first->begin);
+}
+
+// Before the first kernel nothing has been trained that could be saved: what looks like that writes the data.
+void without_early_checkpoints(const Recording& recording, const ContextUse& use, TextTrack& track) {
+  const std::string_view checkpoint = phase_of(Family::kCheckpoint);
+  const auto is_one = [&](const TextStretch& stretch) { return stretch.name == checkpoint; };
+  if (std::none_of(track.stretches.begin(), track.stretches.end(), is_one)) return;
+  const auto first = first_kernel(recording, use);
+  std::erase_if(track.stretches,
+                [&](const TextStretch& stretch) { return is_one(stretch) && (!first || stretch.time.begin < *first); });
+}
+
+}  // namespace
+
 NamedPhases named_phases(const Recording& recording, const JobView& job, const StackView& stacks) {
   const std::map<SourceId, TextTrack> said = tracks_of_marks(recording);
   std::map<SourceId, std::size_t> known;  // by the process that speaks
@@ -305,6 +328,7 @@ NamedPhases named_phases(const Recording& recording, const JobView& job, const S
       TextTrack track = marks                         ? said.at(speaker)
                         : looks != stacks.looks.end() ? track_of_stacks(recording, stacks, looks->second.all())
                                                       : TextTrack{};
+      if (!marks) without_early_checkpoints(recording, use, track);
       if (track.stretches.empty()) continue;
       place = known.emplace(speaker, tracks.size()).first;
       tracks.push_back(std::move(track));

@@ -282,6 +282,21 @@ TEST(NamedPhases, WhatLiesAmongTheLooksOfAPhaseIsOfIt) {
   EXPECT_NEAR(seconds(a.ledger.total(Account::kCheckpoint)), 2 * 3.75, 0.6) << "a reading is a second";
 }
 
+// What is packed before the first kernel is data, whichever function packs it.
+TEST(NamedPhases, ACheckpointIsSavedAfterAKernelOnly) {
+  const auto saved_from = [](double begin) {
+    RecordingBuilder builder(40);
+    builder.gpu(0, [](double t) { return t <= 10 ? 0.0 : 0.9; }).process(kPid, 1, 0, 40, 0.9).context(kPid, 0, 1, 40);
+    const std::vector<std::string> steps{"main (/w/train.py:1)", "step (/w/train.py:9)"};
+    builder.stacks(kPid, 0, begin, steps);
+    builder.stacks(kPid, begin, begin + 8.5, {"main (/w/train.py:1)", "save (/l/torch/serialization.py:1)"});
+    builder.stacks(kPid, begin + 8.5, 40, steps);
+    return names(analyze(builder.build()));
+  };
+  EXPECT_THAT(saved_from(2), IsEmpty());
+  EXPECT_THAT(saved_from(20), ElementsAre("stacks: checkpoint"));
+}
+
 TEST(NamedPhases, StacksNameWhatNobodyMarked) {
   MarkedJob builder(40);
   for (int epoch = 0; epoch < 2; ++epoch) {

@@ -540,6 +540,26 @@ void Stacks::add(const IdleStretch& stretch, const std::vector<Share>& shares, b
   }
 }
 
+namespace {
+
+// Whether nothing of Python was seen for long around this time, as at a prompt or in a loop of a library's own: what
+// was seen before and after says nothing of it.
+bool unseen(std::span<const ListRow> looks, Nanos begin, Nanos end) {
+  constexpr std::size_t kNear = 16;
+  constexpr Nanos kMissed = 8;  // looks in a row: one or two are torn
+  const std::size_t next = count_until(looks, begin);
+  if (next == looks.size() || looks[next].at <= end) return false;
+  std::vector<Nanos> gaps;
+  for (std::size_t i = next - std::min(next, kNear); i + 1 < std::min(looks.size(), next + kNear); ++i)
+    gaps.push_back(looks[i + 1].at - looks[i].at);
+  if (gaps.empty()) return false;
+  const auto usual = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), usual, gaps.end());
+  return looks[next].at - (next == 0 ? begin : looks[next - 1].at) > kMissed * *usual;
+}
+
+}  // namespace
+
 const std::vector<Stacks::Share>& Stacks::mixture_of(const IdleStretch& stretch, std::span<const ListRow> looks,
                                                      const UtilSample& reading) const {
   const Nanos from = std::max(reading.begin, stretch.use.first_kernel), begin = std::min(from, stretch.begin);
@@ -555,7 +575,7 @@ const std::vector<Stacks::Share>& Stacks::mixture_of(const IdleStretch& stretch,
   last_.begin = begin;
   last_.end = end;
   find_shares(looks_within(looks, begin, end), idle_of, last_.shares);
-  if (last_.shares.empty())  // none of the reading's own could be idle
+  if (last_.shares.empty() && !unseen(looks, begin, end))  // none of the reading's own could be idle
     find_shares(looks_within(looks, from - kAround, end + kAround), idle_of, last_.shares);
   return last_.shares;
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -301,6 +302,21 @@ TEST(StackEvidence, WhatNoStackCoversIsLeftToTheOthers) {
   builder.stacks(7, 0, 5, kForward);
   const Ledger with = ledger_of(builder), without = ledger_of(StackedJob(20, util));
   EXPECT_EQ(with.entries, without.entries);
+}
+
+// Nothing of Python was seen for the pause: it was in a prompt or a library's own loop, not where the job was before.
+TEST(StackEvidence, APauseInWhichNothingWasSeenIsNotWhatLiesBesideIt) {
+  const auto sync = [](bool seen) {
+    StackedJob job(
+        100, [](double t) { return std::fmod(t - 0.01, 10) < 7 ? 1.0 : 0.0; }, 0.01);
+    for (int i = 0; i < 100; i += 10) {
+      job.stacks(7, i, i + 7, kSync);
+      if (seen) job.stacks(7, i + 7, i + 10, kSync);
+    }
+    return seconds(ledger_of(job).total(Account::kSync));
+  };
+  EXPECT_LT(sync(false), 2);
+  EXPECT_GT(sync(true), 25);
 }
 
 }  // namespace

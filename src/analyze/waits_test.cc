@@ -69,5 +69,27 @@ TEST(NamedWaits, WhatANewerProgramWroteIsNotKnown) {
   for (const Activity& look : looks_of(recording, view, 100)) EXPECT_EQ(look.waits_for, kNoList);
 }
 
+TEST(JobView, ItsCoresAreThoseOfTheProcessesOnTheGpuAndOfWhatTheyStarted) {
+  const auto cores = [](const std::string& owner, double worker_until, const std::string& worker) {
+    RecordingBuilder builder(60);
+    builder.machine(8, 1).gpu(0, [](double) { return 0.9; }).process(5, 1, 0, 60, 0);
+    builder.process(7, 5, 0, 60, 0.9).context(7, 0, 0, 60);
+    if (worker_until > 0) builder.process(20, 7, 0, worker_until, 0.5);
+    Recording recording = builder.build();
+    for (Source& source : recording.sources) {
+      if (source.kind != SourceKind::kProcess) continue;
+      if (attr(source, "pid") == "7" && !owner.empty()) source.attrs["cpus_allowed"] = owner;
+      if (attr(source, "pid") == "20" && !worker.empty()) source.attrs["cpus_allowed"] = worker;
+    }
+    return job_view(recording).usable_cores;
+  };
+  EXPECT_EQ(cores("", 0, ""), 8);
+  EXPECT_EQ(cores("3", 0, ""), 1);
+  EXPECT_EQ(cores("3", 60, "4-5"), 3) << "its workers may run elsewhere";
+  EXPECT_EQ(cores("3", 60, ""), 8) << "where they may is not known";
+  EXPECT_EQ(cores("3", 2, ""), 1) << "too short to be asked";
+  EXPECT_EQ(cores("0-63", 0, ""), 8) << "no more than there are";
+}
+
 }  // namespace
 }  // namespace headroom

@@ -179,7 +179,7 @@ TEST(Bounds, WhereWaitingForKernelsEndedIsNotKnownToTheMoment) {
   }
   const Explanation e = explain(builder.build());
   EXPECT_NEAR(seconds(e.ledger.total(Account::kSync)), 6, 1);
-  const Finding* input = titled(e, "loader");
+  const Finding* input = titled(e, "worker processes");
   ASSERT_TRUE(input && input->gain) << e.headline;
   EXPECT_NEAR(seconds(input->cost()), 12, 1);
   EXPECT_GT(input->gain->high, 1.40) << "18 s of 60 s may be it";

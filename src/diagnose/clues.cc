@@ -59,16 +59,28 @@ void add_running(const Analysis& a, const HostSummary& s, const Claims& claims, 
     clues.push_back(Clue::kNoHelpers);
 }
 
+constexpr double kSome =
+    1e6;  // bytes per second; below it may be a log, or a library that is loaded late, by judgement
+
+// From how many bytes per second on writing is a reason for this time. In steps, and never seen blocked on files, it
+// writes into memory, which takes a part of this time only where there is much of it; in pauses it may pack for long
+// what is little then. Without stacks nothing tells how it writes.
+double least_written(const Analysis& a, const Claims& claims, bool pauses, const std::vector<Clue>& clues) {
+  constexpr double kIntoMemory = 100e6;  // slower than any, by judgement
+  const bool blocked = std::find(clues.begin(), clues.end(), Clue::kOnFile) != clues.end();
+  if (blocked || pauses || code_in(a, claims).empty()) return kSome;
+  return std::max(kSome, kIntoMemory * a.limits[Threshold::kChannelShare] * part_claimed(claims));
+}
+
 // Bytes per second to and from storage. Where stacks name what saves the job's state, that is what writes.
-void add_storage(const Analysis& a, const HostSummary& s, std::vector<Clue>& clues) {
-  constexpr double kSome = 1e6;  // below that it may be a log, or a library that is loaded late, by judgement
+void add_storage(const Analysis& a, const HostSummary& s, const Claims& claims, bool pauses, std::vector<Clue>& clues) {
   if (const auto read = s.owner_read)
     if (const double all = *read + s.helper_read.value_or(0); all >= kSome || all < 1)
       clues.push_back(all < 1 ? Clue::kReadNothing : Clue::kRead);
   const bool saves = std::any_of(a.code.families.begin(), a.code.families.end(),
                                  [](const auto& place) { return place.second == stacks::Family::kCheckpoint; });
   if (const auto written = s.owner_write)
-    if ((*written >= kSome && !saves) || *written < 1)
+    if ((*written >= least_written(a, claims, pauses, clues) && !saves) || *written < 1)
       clues.push_back(*written < 1 ? Clue::kWroteNothing : Clue::kWrote);
 }
 
@@ -101,15 +113,16 @@ std::vector<Clue> clues_in(const Analysis& a, const Claims& claims) {
   std::vector<Clue> clues;
   add_running(a, s, claims, clues);
   add_places(a, s, claims, clues);
-  add_storage(a, s, clues);
+  const bool pauses = 2 * length(in_pauses(a, claims)) >= length(claims);
+  add_storage(a, s, claims, pauses, clues);
   add_code(a, claims, clues);
   if (const double copies = copying(a, claims); copies >= a.limits[Threshold::kChannelShare])
     clues.push_back(copies >= a.limits[Threshold::kCovers] ? Clue::kCopied : Clue::kCopiedSome);
-  if (2 * length(in_pauses(a, claims)) >= length(claims)) {
+  if (pauses) {
     clues.push_back(Clue::kPauses);
     if (const auto rhythm = rhythm_of(a, claims)) clues.push_back(rhythm->prepares ? Clue::kPrepares : Clue::kEnds);
   }
-  if (notebook(a)) clues.push_back(Clue::kNotebook);
+  if (takes_commands(a)) clues.push_back(Clue::kNotebook);
   return clues;
 }
 

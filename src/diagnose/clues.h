@@ -84,7 +84,7 @@ inline constexpr std::array kClues{
     ClueInfo{Clue::kEnds, "the same code ran after the last kernel"},
     ClueInfo{Clue::kHelpersAtWork, "processes that it started were at work"},
     ClueInfo{Clue::kNoHelpers, "it has no worker processes"},
-    ClueInfo{Clue::kNotebook, "it is the kernel of a notebook"},
+    ClueInfo{Clue::kNotebook, "it is a notebook or an interactive interpreter"},
 };
 static_assert(in_order_of_ids(kClues));
 [[nodiscard]] constexpr const ClueInfo& info(Clue clue) { return kClues[static_cast<std::size_t>(clue)]; }

@@ -265,6 +265,21 @@ bool gpu_task_late(const Analysis& a) {
          });
 }
 
+// Whether what the processes of the job did in the last part of the time was read for most of it: those of a short job
+// end between two readings.
+bool read_late(const Analysis& a) {
+  const auto late = [&](Nanos begin, Nanos end) {
+    return seconds(std::max<Nanos>(0, std::min(end, a.window.end) - std::max(begin, a.late_from)));
+  };
+  double lived = 0, read = 0;
+  for (const RecordedProcess& process : a.processes) {
+    if (!process.facts.in_job) continue;
+    lived += late(process.facts.start, process.facts.end.value_or(a.window.end));
+    for (const Activity& did : a.job.did[static_cast<std::size_t>(process.source)]) read += late(did.begin, did.end);
+  }
+  return read >= a.limits[Threshold::kMajority] * lived;
+}
+
 // Does anything still move in the last part of the time?
 HealthCheck progress(const Analysis& a) {
   Nanos busy = 0, unseen = 0, last = a.window.begin, read = a.window.begin;
@@ -293,7 +308,7 @@ HealthCheck progress(const Analysis& a) {
       fmt::format("no kernel in the last {} of the time{}", human_percent(a.limits[Threshold::kProgressTail]),
                   unseen > 0 ? ", as far as samples cover it" : "");
   if (a.host.late_cpu > a.limits[Threshold::kProgressCpu]) return {"progress", Answer::kYes, none + ", but CPU work"};
-  if (!a.job.has_host) return {"progress", Answer::kUnknown, none};
+  if (!a.job.has_host || !read_late(a)) return {"progress", Answer::kUnknown, none};
   if (a.job.batch.present && !gpu_task_late(a))
     return {"progress", Answer::kUnknown, none + ", and no task that was seen to use a GPU ran for most of it"};
   return {"progress", Answer::kNo, none + ", and hardly any CPU work"};

@@ -114,7 +114,9 @@ void say_the_loop(bool in_pauses, Finding& finding) {
 // Asleep on one in code of its own: a queue, an event or a condition has a name in its stacks.
 bool takes_a_lock(const Analysis& a, const HostSummary& s, const Claims& claims) {
   const double most = a.limits[Threshold::kMajority];
-  return on_a_lock(s, claims) >= most && share_in(a, claims, stacks::Family::kLock) < 1 - most;
+  // A copy is such a sleep, too.
+  return on_a_lock(s, claims) >= most && share_in(a, claims, stacks::Family::kLock) < 1 - most &&
+         copying(a, claims) < a.limits[Threshold::kCovers];
 }
 
 // Who has the lock is not seen.
@@ -178,6 +180,8 @@ void say_what_it_was_at(const Analysis& a, const HostSummary& s, bool in_pauses,
   if (none_ran || only_waits(a, s, claims)) {
     finding.title = gpu_waits(in_pauses, "while the training process sleeps or waits itself");
     finding.candidates = asleep_for(a, s, claims, in_pauses);
+    if (copying(a, claims) >= a.limits[Threshold::kCovers])  // what keeps it from going on is the device
+      std::erase(finding.candidates, Cause::kInputInMainProcess);
     return may_wait_for_somebody(a, s, in_pauses, finding);
   }
   if (main_slept) return say_the_main_thread_sleeps(a, s, in_pauses, finding);
@@ -233,7 +237,11 @@ std::string advice_on_code(const Analysis& a, const HostSummary& s, const Findin
            "take it beside the kernels";
   if (main_asleep(a, s, claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads])
     return "see what its other threads do meanwhile (headroom stacks): make that cheaper, or do it beside the kernels";
-  if (all_asleep(a, s, claims) || mostly_asleep(a, s, claims))
+  const bool asleep = all_asleep(a, s, claims) || mostly_asleep(a, s, claims);
+  if (asleep && copying(a, claims) >= a.limits[Threshold::kCovers])
+    return "if it copies there: from pinned memory, beside the kernels (pin_memory(), non_blocking=True), or less of "
+           "it";
+  if (asleep)
     return "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread";
   return "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
 }

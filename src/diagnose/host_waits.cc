@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/words.h"
@@ -269,7 +270,7 @@ bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claim
 Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses) {
   Causes causes;
   if (copying(a, claims) >= a.limits[Threshold::kCovers]) causes.push_back(Cause::kPageableCopies);
-  if (notebook(a)) add(causes, {Cause::kInteractiveHoldingGpu});
+  if (takes_commands(a)) add(causes, {Cause::kInteractiveHoldingGpu});
   add(causes, {Cause::kLoggingUpload, Cause::kSlowStorage});
   // Asleep on a connection or a disk it waits for what is beyond these, not for code of its own.
   // Its waits for kernels are among the looks: these are of whole readings, of which a part is claimed.
@@ -293,22 +294,49 @@ Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims,
   return causes;
 }
 
-bool notebook(const Analysis& a) {
+namespace {
+
+// "python3 -i", "ipython". Without -i Python may read a whole program from its input.
+bool is_interpreter(const std::string& command) {
+  const auto words = split(command, ' ');
+  const std::string_view program = words[0].substr(words[0].rfind('/') + 1);
+  if (program.starts_with("ipython") || program.starts_with("ptpython")) return true;
+  if (!program.starts_with("python")) return false;
+  for (std::size_t i = 1; i < words.size() && words[i].starts_with("-") && !words[i].starts_with("--"); ++i) {
+    if (words[i].starts_with("-m"))
+      return i + 1 < words.size() && (words[i + 1] == "IPython" || words[i + 1] == "ptpython");
+    if (words[i].starts_with("-c")) return false;
+    if (words[i].find('i') != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+bool is_notebook(const std::string& command) {
+  return command.find("ipykernel") != std::string::npos || command.find("colab_kernel") != std::string::npos;
+}
+
+bool any_owner(const Analysis& a, bool (*is_so)(const std::string& command)) {
   std::set<SourceId> owners;
   for (const ContextUse& use : a.job.uses)
     if (use.ours && use.process) owners.insert(*use.process);
   return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
-    const std::string& command = process.facts.cmdline;
-    return owners.contains(process.source) &&
-           (command.find("ipykernel") != std::string::npos || command.find("colab_kernel") != std::string::npos);
+    return owners.contains(process.source) && is_so(process.facts.cmdline);
   });
 }
 
+}  // namespace
+
+bool notebook(const Analysis& a) { return any_owner(a, is_notebook); }
+
+bool takes_commands(const Analysis& a) { return notebook(a) || any_owner(a, is_interpreter); }
+
 void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   if (!in_pauses) return;
-  if (notebook(a)) {
+  if (takes_commands(a)) {
     put_first(finding.candidates, Cause::kInteractiveHoldingGpu);
-    finding.evidence.push_back("the process on the GPU is the kernel of a notebook: it waits for whoever types");
+    finding.evidence.push_back(
+        notebook(a) ? "the process on the GPU is the kernel of a notebook: it waits for whoever types"
+                    : "the process on the GPU is an interactive interpreter: it waits for the next command");
   } else if (s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe}) >= a.limits[Threshold::kMajority]) {
     add(finding.candidates, {Cause::kInteractiveHoldingGpu});
   }

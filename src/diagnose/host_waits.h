@@ -71,8 +71,9 @@ void exclude_storage(const HostSummary& s, Finding& finding);
 // first.
 [[nodiscard]] Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses);
 
-// Whether the process on a GPU is the kernel of a notebook.
+// Whether the process on a GPU is the kernel of a notebook; or that, or an interactive interpreter.
 [[nodiscard]] bool notebook(const Analysis& a);
+[[nodiscard]] bool takes_commands(const Analysis& a);
 
 // Who types at a notebook, or asks a server, lets it wait as long as it pleases.
 void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);

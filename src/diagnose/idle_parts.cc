@@ -158,9 +158,31 @@ bool has_ranks(const Analysis& a) {
   return !a.job.batch.present && !one_process_on_several(a) && devices_of_ranks(a).size() > 1;
 }
 
+namespace {
+
+// Idle time of a device whose process slept at a socket or a pipe for most of it. Ranks may talk by those themselves.
+Claims asleep_at_others(const Analysis& a, std::size_t device) {
+  Claims idle;
+  claim_on(
+      a, device,
+      [](const Slice& slice) { return slice.account == Account::kHostCode || slice.account == Account::kUnexplained; },
+      idle);
+  if (idle.empty()) return {};
+  const HostSummary s = host_during(a.job, a.devices, idle);
+  const bool slept =
+      s.owners > 0 && s.owner_cpu + s.owner_threads + s.owner_delay < a.limits[Threshold::kHelpersAtWork];
+  const bool there = s.waiting_in({WaitChannel::kSocket, WaitChannel::kPipe}) >= a.limits[Threshold::kMajority];
+  return slept && there ? idle : Claims{};
+}
+
+}  // namespace
+
 Claims waits_beside(const Analysis& a, Account account) {
-  const Claims waits = claim_accounts(a, {Account::kPeers}), works = claim_accounts(a, {account});
-  if (waits.empty() || works.empty() || !has_ranks(a)) return {};
+  const Claims works = claim_accounts(a, {account});
+  Claims waits = claim_accounts(a, {Account::kPeers});
+  if (works.empty() || !has_ranks(a)) return {};
+  for (std::size_t device = 0; device < a.devices.size(); ++device) waits = united(waits, asleep_at_others(a, device));
+  if (waits.empty()) return {};
   Claims beside;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Claims waited, elsewhere;
@@ -179,9 +201,12 @@ Claims waits_beside(const Analysis& a, Account account) {
 
 void claim_waits_beside(const Analysis& a, const Claims& beside, Finding& finding) {
   if (beside.empty()) return;
+  const bool for_it = std::all_of(beside.begin(), beside.end(),
+                                  [](const ClaimedPiece& piece) { return piece.account == Account::kPeers; });
   finding.evidence.push_back(
-      fmt::format("meanwhile the job's other processes, on {}, wait for this one: {} of GPU time",
-                  gpu_names(a, devices_of(beside)), human_duration(length(beside))));
+      fmt::format("meanwhile the job's other processes, on {}, {}: {} of GPU time", gpu_names(a, devices_of(beside)),
+                  for_it ? "wait for this one" : "sleep at a socket or a pipe, as who waits for this one does",
+                  human_duration(length(beside))));
   finding.claims = united(finding.claims, beside);
 }
 

@@ -111,13 +111,15 @@ TEST(Peers, MarksNameAnExchange) {
 }
 
 // Two ranks with kernels for half of each 20 s; then one is at `works`, and the other one waits for it.
-Explanation pauses_for_a_rank(const Frames& works) {
+Explanation pauses_for_a_rank(const Frames& works, const Frames& waits = kReduces,
+                              WaitChannel where = WaitChannel::kPoll) {
   RecordingBuilder builder(120);
+  builder.sleeping_in(where);
   for (const int gpu : {0, 1}) builder.gpu(gpu, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 0.95 : 0.0; });
   builder.process(7, 1, 0, 120, 0.02).process(8, 1, 0, 120, 0.02).context(7, 0, 0, 120).context(8, 1, 0, 120);
   for (int i = 0; i < 6; ++i) {
     const double begin = i * 20, middle = begin + 10, end = begin + 20;
-    builder.stacks(7, begin, middle, kKernels).stacks(7, middle, end, kReduces);
+    builder.stacks(7, begin, middle, kKernels).stacks(7, middle, end, waits);
     builder.stacks(8, begin, middle, kKernels).stacks(8, middle, end, works);
   }
   return explain(builder.build());
@@ -137,6 +139,18 @@ TEST(Peers, WhoWaitsForARankThatSavesOrValidatesWaitsForThat) {
     EXPECT_THAT(first.evidence, Contains(HasSubstr("on GPU 0, wait for this one: 50.6 s")));
     for (const Finding& finding : e.findings) EXPECT_NE(finding.cause, Cause::kStraggler) << finding.title;
   }
+}
+
+// In code of its own, at a socket of which nothing tells who is at the other end.
+TEST(Peers, WhoSleepsAtASocketWhileAnotherRankSavesIsCountedThere) {
+  const Frames saves{"train (/u/train.py:1)", "save (/x/site-packages/torch/serialization.py:1)"};
+  const Frames meets{"train (/u/train.py:1)", "meet (/u/train.py:50)"};
+  const Explanation e = pauses_for_a_rank(saves, meets, WaitChannel::kSocket);
+  EXPECT_EQ(e.findings.front().cause, Cause::kCheckpointSync) << everything(e);
+  EXPECT_NEAR(seconds(e.findings.front().cost()), 110, 4);
+  EXPECT_THAT(e.findings.front().evidence, Contains(HasSubstr("on GPU 0, sleep at a socket or a pipe, as who waits")));
+  const Explanation timer = pauses_for_a_rank(saves, meets, WaitChannel::kSleep);
+  EXPECT_LT(seconds(find(timer, Cause::kCheckpointSync)->cost()), 65) << "it may sleep for something else";
 }
 
 // Readings as coarse as several turns: both show half of the time.

@@ -115,7 +115,7 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
       finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
     finding.title = "The GPU waits while the training process loads its data itself";
     finding.advice =
-        s.owner_cpu + s.owner_threads < kHardlyACore
+        s.owner_cpu + s.owner_threads < kHardlyACore * part_claimed(finding.claims)
             ? "several loader workers (num_workers): while they wait as this process does, they need hardly a core"
             : fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones",
                           s.usable_cores);
@@ -195,23 +195,33 @@ bool room_for_workers(const Analysis& a) {
   return !host || workers_sleep(*host) || most_workers(*host) > host->helpers;
 }
 
-std::string workers_advice(const Analysis& a, const HostSummary& s) {
+// Where stacks were read and none is in a loader that is known, what it waits for may be environments, or servers.
+bool loader_unknown(const Analysis& a, const Claims& claims) {
+  using stacks::Family;
+  if (code_in(a, claims).empty() || a.code.loader_traced) return false;
+  const auto of_loader = [](Family family) {
+    return family == Family::kLoaderFetch || family == Family::kLoaderWait || family == Family::kCollate ||
+           family == Family::kTransform || family == Family::kDatasetIndex;
+  };
+  return std::none_of(a.code.families.begin(), a.code.families.end(),
+                      [&](const auto& place) { return of_loader(place.second); });
+}
+
+std::string workers_advice(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  const bool unknown = loader_unknown(a, claims);
+  const std::string_view more = unknown ? "more worker processes" : "more loader workers";
+  const std::string_view kept = unknown ? "" : " persistent,", cheaper = unknown ? "code in them" : "transforms";
   const auto host = host_time(a.host);
   const std::string now = fmt::format("there {} {}", s.helpers == 1 ? "is" : "are", s.helpers);
-  if (!host) return fmt::format("more loader workers ({}), persistent, or cheaper transforms", now);
+  if (!host) return fmt::format("{} ({}),{} or cheaper {}", more, now, kept, cheaper);
   if (workers_sleep(*host))
-    return fmt::format(
-        "more loader workers ({}; waiting themselves, they need hardly a core), persistent, or what they "
-        "wait for made faster",
-        now);
+    return fmt::format("{} ({}; waiting themselves, they need hardly a core),{} or what they wait for made faster",
+                       more, now, kept);
   if (room_for_workers(a))
-    return fmt::format(
-        "more loader workers ({}; {} of {:.3g} usable cores can be theirs, if nobody else needs them), persistent, or "
-        "cheaper transforms",
-        now, human_figure(cores_for_helpers(*host), 2), host->usable_cores);
-  return fmt::format(
-      "cheaper transforms (done once and stored), or more cores: the {:.3g} usable ones carry no more workers",
-      host->usable_cores);
+    return fmt::format("{} ({}; {} of {:.3g} usable cores can be theirs, if nobody else needs them),{} or cheaper {}",
+                       more, now, human_figure(cores_for_helpers(*host), 2), host->usable_cores, kept, cheaper);
+  return fmt::format("cheaper {} (done once and stored), or more cores: the {:.3g} usable ones carry no more workers",
+                     cheaper, host->usable_cores);
 }
 
 // Most of the time lies where processes were started that may have taken the place of workers.
@@ -231,6 +241,13 @@ void may_be_restarts(const Analysis& a, const IdleParts& parts, Finding& finding
   finding.advice = "keep the workers between epochs (persistent_workers=True); if they are kept: " + finding.advice;
 }
 
+// "the data loader, whose workers wait"; of what need not be one "its worker processes, which wait".
+std::string waits_for_workers(const Analysis& a, const Claims& claims, std::string_view then) {
+  const bool unknown = loader_unknown(a, claims);
+  return fmt::format("The GPU waits for {}{}{}", unknown ? "the job's worker processes" : "the data loader",
+                     then.empty() ? "" : (unknown ? ", which " : ", whose workers "), then);
+}
+
 // One of several workers that does nearly all of what they do: others wait for it, or have nothing to do.
 void say_who_works(const Analysis& a, const HostSummary& s, Finding& finding) {
   constexpr double kNearlyAll = 0.8;
@@ -248,15 +265,15 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
   const double at_work = workers_at(a, finding.claims).at_work;
   constexpr double kNearlyAll = 0.9;
   const bool read_little = s.helper_read && *s.helper_read < a.limits[Threshold::kReading];
-  finding.title = "The GPU waits for the data loader";
-  finding.advice = workers_advice(a, s);
+  finding.title = waits_for_workers(a, finding.claims, "");
+  finding.advice = workers_advice(a, s, finding.claims);
   finding.would_overturn = info(Cause::kInputTooFewWorkers).overturn;
   if (loader.asleep) {
     finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
     if (read_little) std::rotate(finding.candidates.begin(), finding.candidates.begin() + 1, finding.candidates.end());
   } else if (wait_themselves(a, s, at_work)) {
     finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
-    finding.title = "The GPU waits for the data loader, whose workers wait themselves";
+    finding.title = waits_for_workers(a, finding.claims, "wait themselves");
     finding.evidence.push_back(
         fmt::format("its workers were at their work in {} of the looks at their stacks and used the CPU for {}: there "
                     "they wait for something, such as storage, a connection, a pipe or a lock",
@@ -278,6 +295,8 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
     if (ahead) finding.cause = Cause::kBurstyInput, finding.candidates.clear();
     finding.advice = "look at the slowest batches: larger prefetch";
     if (room_for_workers(a)) finding.advice += ", or more loader workers";
+    // What is ready waits, too, for a main thread that has no core.
+    if (!finding.cause && may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
     say_who_works(a, s, finding);
   }
   if (finding.cause && read_little && s.helper_looks.count > 0)
@@ -300,20 +319,26 @@ void may_be_prepared_anew(const Analysis& a, Finding& finding) {
 void wants_cores(const Analysis& a, const HostSummary& s, Finding& finding) {
   const bool too_many = static_cast<double>(s.helpers) > s.usable_cores;
   const bool one_thread = one_thread_each(a.meta);
+  const std::string more =
+      s.machine_cores > s.usable_cores
+          ? fmt::format("more of this machine's {:.3g} cores (the job's affinity or quota lets it use {:.3g})",
+                        s.machine_cores, s.usable_cores)
+          : fmt::format("more cores ({:.3g} usable here)", s.usable_cores);
   finding.advice =
-      fmt::format("more cores ({:.3g} usable here), or other load elsewhere; {}", s.usable_cores,
+      fmt::format("{}, or other load elsewhere; {}", more,
                   too_many ? (one_thread ? "fewer workers" : "fewer workers or threads")
                            : (one_thread ? "not fewer workers" : "fewer threads in its workers, not fewer workers"));
   if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
     finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
-    finding.title = "The GPU waits for the data loader, whose workers wait for storage and for CPU cores";
+    finding.title = waits_for_workers(a, finding.claims, "wait for storage and for CPU cores");
   } else if (s.cores_full(a.limits[Threshold::kCoresFull])) {
     finding.cause = Cause::kCpuOversubscribed;
-    finding.title = "The data loader's workers wait for CPU cores";
+    finding.title = loader_unknown(a, finding.claims) ? "The job's worker processes wait for CPU cores"
+                                                      : "The data loader's workers wait for CPU cores";
     finding.advice += "; more workers would share the same cores";
   } else {
     finding.candidates = {Cause::kCpuOversubscribed, Cause::kInputTooFewWorkers};
-    finding.title = "The GPU waits for the data loader, whose workers wait for CPU cores at times";
+    finding.title = waits_for_workers(a, finding.claims, "wait for CPU cores at times");
   }
   finding.would_overturn = info(Cause::kCpuOversubscribed).overturn;
 }

@@ -96,6 +96,25 @@ bool may_have_begun_unseen(const Analysis& a) {
   return unseen > 0 && static_cast<double>(unseen) >= a.limits[Threshold::kMaterial] * static_cast<double>(held);
 }
 
+// Asleep from the begin to the end, it waits before its first kernel: what it waits for decides.
+void may_hang(const Analysis& a, Finding& finding) {
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  if (s.owners == 0 ||
+      s.owner_cpu + s.owner_threads + s.owner_delay + s.helper_cpu >= a.limits[Threshold::kHelpersAtWork])
+    return;
+  finding.title += ": it slept or waited";
+  finding.cause.reset();
+  finding.candidates = {Cause::kHang, Cause::kStartupLoad, Cause::kJobNeverUsesGpu};
+  finding.confidence = Confidence::kMedium;
+  finding.evidence.push_back(owner_sentence(s));
+  finding.advice = fmt::format("see what it waits for ({}): it may wait for ever; if it is not to use the GPU: {}",
+                               stack_tool(a), kChecks);
+}
+
+bool failed_by_itself(const Analysis& a) {
+  return !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code.value_or(0) > 0 && !a.signal();
+}
+
 // A context and never a kernel: imports and device queries open one.
 std::vector<Finding> holds_and_never_computes(const Analysis& a) {
   const bool whole = a.window.begin <= a.meta.start && a.window.end >= a.meta.end;
@@ -114,7 +133,10 @@ std::vector<Finding> holds_and_never_computes(const Analysis& a) {
                       mask_sentence(a)};
   finding.told_apart_from = {"waiting for data or code: there was no kernel that could have waited"};
   finding.would_overturn = "Nsight Systems: if it sees kernels, they are too short for the driver's utilisation";
-  if (was_met_midway(a)) met_midway(a, finding);
+  if (was_met_midway(a))
+    met_midway(a, finding);
+  else
+    may_hang(a, finding);
   return only(std::move(finding));
 }
 
@@ -156,6 +178,12 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   }
   finding.told_apart_from = {"a slow start: nothing came until the end of the recording",
                              "an idle GPU: the driver listed no process of the job at all"};
+  if (failed_by_itself(a)) {  // it may have come later
+    finding.title += " before it failed";
+    finding.confidence = Confidence::kMedium;
+    finding.told_apart_from.erase(finding.told_apart_from.begin());
+    finding.advice = fmt::format("see in its output why it failed; if it was to be on the GPU by then: {}", kChecks);
+  }
   finding.would_overturn =
       "headroom doctor: in a container the driver may list the job under a pid that cannot be matched";
   return only(std::move(finding));

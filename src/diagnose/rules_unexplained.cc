@@ -109,7 +109,7 @@ void say_what_was_seen(const Analysis& a, const HostSummary& s, bool in_pauses, 
                     "time for",
                     a.limits[Threshold::kPageable] / 1e9));
   }
-  if (notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
+  if (takes_commands(a)) may_wait_for_somebody(a, s, in_pauses, finding);
   for (const Seen& place : seen) add(finding.candidates, waits_in(place.channel, s.helpers > 0, in_pauses));
   if (s.owner_looks.share({WaitChannel::kTerminal}) >= a.limits[Threshold::kMajority]) {
     finding.candidates.clear();
@@ -117,8 +117,18 @@ void say_what_was_seen(const Analysis& a, const HostSummary& s, bool in_pauses, 
     finding.title = "The GPU waits for somebody at a terminal";
     return;
   }
+  // What is typed has stacks while it runs.
+  const bool prompt =
+      takes_commands(a) && !notebook(a) && has_stacks(a) &&
+      s.waiting_in({WaitChannel::kPipe, WaitChannel::kPoll, WaitChannel::kSocket}) >= a.limits[Threshold::kMajority];
+  if (in_pauses && prompt) {
+    finding.candidates.clear();
+    finding.cause = Cause::kInteractiveHoldingGpu;
+    finding.title = "The GPU waits for the next command at the prompt of an interactive interpreter";
+    return;
+  }
   add_what_is_not_seen(a, s, finding.candidates);
-  if (!notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
+  if (!takes_commands(a)) may_wait_for_somebody(a, s, in_pauses, finding);
 }
 
 // `alone`: nothing of the job used the CPU.

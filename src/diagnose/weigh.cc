@@ -7,6 +7,8 @@
 #include "base/strings.h"
 #include "diagnose/clues.h"
 #include "diagnose/named_code.h"
+#include "model/named_causes.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -138,7 +140,26 @@ void narrow(std::vector<Weighed>& all) {
 
 }  // namespace
 
+namespace {
+
+// Threads of a program without Python have no interpreter to wait for; those that run while the main one sleeps may
+// make what that waits for.
+void leave_out_the_interpreter(const Analysis& a, Finding& finding) {
+  if (!without_python(a.meta) || !code_in(a, finding.claims).empty()) return;
+  const auto place = std::find(finding.candidates.begin(), finding.candidates.end(), Cause::kGilContention);
+  if (place == finding.candidates.end()) return;
+  if (!may_be(finding, Cause::kInputTooFewWorkers))
+    *place = Cause::kInputTooFewWorkers;
+  else if (finding.candidates.size() > 2)
+    finding.candidates.erase(place);
+  else
+    *place = Cause::kHostGraphBuilding;
+}
+
+}  // namespace
+
 void weigh(const Analysis& a, Finding& finding) {
+  leave_out_the_interpreter(a, finding);
   if (finding.candidates.size() < 2 || !a.job.has_host || finding.claims.empty() ||
       std::none_of(finding.candidates.begin(), finding.candidates.end(), has_expectations))
     return;

@@ -25,7 +25,7 @@ ProcessNow process(std::vector<ThreadNow> threads) {
 
 TEST(ProcessesNow, WhatAThreadDoesIsSaidByWhatIsKnownOfIt) {
   const auto said = [](ThreadNow thread) { return threads_text(process({std::move(thread)})); };
-  EXPECT_THAT(said(sleeping(7, WaitChannel::kFutex)), HasSubstr("thread 7 (worker), main: waits for a thread\n"));
+  EXPECT_THAT(said(sleeping(7, WaitChannel::kFutex)), HasSubstr("thread 7 (worker), main: waits on a lock or event\n"));
   EXPECT_THAT(said(sleeping(7, WaitChannel::kPipe, {{WaitKind::kPipe, "cat", {9}}})),
               HasSubstr(": waits on a pipe from process 9 (cat)\n"));
   EXPECT_THAT(
@@ -53,7 +53,7 @@ TEST(ProcessesNow, WhoRanMeanwhileIsNotSaidToWait) {
 TEST(ProcessesNow, ThreadsAreWithoutPythonOnlyWhereAllStacksWereRead) {
   ProcessNow now = process({sleeping(7, WaitChannel::kFutex), sleeping(8, WaitChannel::kFutex)});
   EXPECT_THAT(threads_text(now),
-              HasSubstr("1 more thread, without Python\n    1 of them (worker): waits for a thread\n"));
+              HasSubstr("1 more thread, without Python\n    1 of them (worker): waits on a lock or event\n"));
   now.torn = 1;
   EXPECT_THAT(threads_text(now), Not(HasSubstr("without Python")));
   EXPECT_THAT(threads_text(now), HasSubstr("The stack of 1 thread changed while it was read"));

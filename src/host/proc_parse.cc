@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/strings.h"
+#include "model/cpu_list.h"
 
 namespace headroom::host {
 
@@ -381,18 +382,8 @@ std::optional<std::int64_t> parse_pressure_some(std::string_view text) {
 }
 
 std::optional<int> count_cpus(std::string_view list) {
-  list = trim(list);
-  if (list.empty()) return std::nullopt;
-  constexpr int kMostCpus = 1 << 16;  // far above NR_CPUS; keeps nonsense from overflowing the sum
-  int count = 0;
-  for (const auto part : split(list, ',')) {
-    const auto dash = part.find('-');
-    const auto first = parse_number<int>(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_number<int>(part.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last >= kMostCpus) return std::nullopt;
-    count = std::min(count + *last - *first + 1, kMostCpus);
-  }
-  return count;
+  const auto cpus = cpus_of(list);
+  return cpus ? std::optional(count(*cpus)) : std::nullopt;
 }
 
 std::optional<double> parse_cpu_max(std::string_view text) {

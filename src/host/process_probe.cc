@@ -2,6 +2,8 @@
 #include "host/process_probe.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -244,6 +246,26 @@ void ProcessProbe::read_thread_states(ProcDir& proc, Nanos at) {
     if (stat && stat->state == 'R') ++running;
   }
   put(Metric::kThreadsRunning, running);
+}
+
+std::optional<CpuSet> allowed_cpus(ProcDir& proc, std::int64_t pid) {
+  constexpr std::size_t kMost = 1024;  // threads
+  constexpr int kMostCpus = 8192;      // the most that a kernel can be built for
+  std::array<char, 64> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "{}/task", pid);
+  const auto tids = proc.list_numbers(path.data());
+  if (!tids || tids->size() > kMost) return std::nullopt;
+  std::array<cpu_set_t, kMostCpus / CPU_SETSIZE> one{}, all{};
+  for (const std::int64_t tid : *tids)
+    if (::sched_getaffinity(static_cast<pid_t>(tid), sizeof(one), one.data()) == 0)  // else it has ended
+      CPU_OR_S(sizeof(all), all.data(), all.data(), one.data());
+  CpuSet cpus;
+  for (std::size_t cpu = 0; cpu < kMostCpus; ++cpu)
+    if (CPU_ISSET_S(cpu, sizeof(all), all.data())) {
+      cpus.resize(cpu + 1);
+      cpus[cpu] = true;
+    }
+  return cpus.empty() ? std::nullopt : std::optional(std::move(cpus));
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include "host/proc_dir.h"
 #include "host/proc_parse.h"
 #include "host/processes.h"
+#include "model/cpu_list.h"
 #include "model/recording.h"
 
 namespace headroom::host {
@@ -105,6 +106,10 @@ class ProcessProbe {
 // CPU time of all threads of a process of this machine: one system call, no permission needed. Nothing if it is gone.
 [[nodiscard]] std::optional<Nanos> process_cpu_clock(std::int64_t pid);
 
+// The cores on which any thread of a process of this machine may run: one system call for each, no permission needed.
+// Nothing if it is gone, or has too many.
+[[nodiscard]] std::optional<CpuSet> allowed_cpus(ProcDir& proc, std::int64_t pid);
+
 // Whether the process has a file of a GPU's driver open: /dev/nvidia*, those of Tegra boards (/dev/nvhost*, /dev/nvmap,
 // /dev/nvgpu), WSL2's /dev/dxg, or `virtual_gpus`, the one that users of virtual GPUs hold ("" for none). Without one,
 // no kernel of it can run. Nothing: that could not be seen (another user's process, or too many files).
@@ -116,6 +121,7 @@ class ProcessProbe {
 class GpuFiles {
  public:
   explicit GpuFiles(Nanos start) : start_(start) {}
+  [[nodiscard]] Nanos start() const { return start_; }  // of the process
 
   // Whether it takes a look to know more. `clock`: CPU time of the process, where that can be told.
   [[nodiscard]] bool due(std::optional<Nanos> clock, Nanos at);

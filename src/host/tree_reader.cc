@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "model/cpu_list.h"
 #include "model/events.h"
 #include "model/losses.h"
 
@@ -106,6 +107,7 @@ void TreeReader::read(Nanos at, RecordingSink& sink) {
   take_requests(sink);
   admit_fresh(at, sink);
   sample_all(at, sink);
+  if (options_.most_of_machine == 0) read_cpus(at, sink);
 }
 
 const TreeReader::Member* TreeReader::find(std::int64_t pid) const {
@@ -245,6 +247,7 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
                 .look_again = young ? at + kSecondLook : 0,
                 .looks = 1,
                 .comm = facts.process.comm,
+                .ppid = candidate.ppid,
                 .watched = holds(roots_, candidate.pid)};
   member.born = !scanning_all_;
   const Member* parent = find(candidate.ppid);
@@ -312,6 +315,7 @@ void TreeReader::look_for_gpu_files(Member& member, Nanos least, Nanos at, Recor
   if (file_looks_left_ <= 0 || !member.gpu_files.due(member.probe.cpu_clock(), at)) return;
   --file_looks_left_;
   if (!member.gpu_files.look(proc_, member.probe.pid(), options_.virtual_gpus, least, at)) return;
+  member.on_gpu = true;
   Attrs attrs{{"gpu_open_ns", fmt::format("{}", at)}};
   if (const auto until = member.gpu_files.none_until()) attrs["no_gpu_until_ns"] = fmt::format("{}", *until);
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, std::move(attrs)});
@@ -344,6 +348,40 @@ void TreeReader::read_wait(Member& member, Nanos at, RecordingSink& sink) {
   sink.add_row(member.waits, at,
                std::array{Cell{Metric::kConnectionSent, member.carried.sent, std::nullopt},
                           Cell{Metric::kConnectionReceived, member.carried.received, std::nullopt}});
+}
+
+bool TreeReader::works_for_a_gpu(const Member& member) const {
+  constexpr int kDeepest = 64;
+  const Member* one = &member;
+  for (int depth = 0; one && depth < kDeepest; ++depth) {
+    if (one->on_gpu) return true;
+    one = find(one->ppid);
+  }
+  return false;
+}
+
+// One process at a time, the one whose last look is longest ago. Threads may be bound by themselves, as OpenMP's are
+// (OMP_PROC_BIND): where the main one may run is not where the process may.
+void TreeReader::read_cpus(Nanos at, RecordingSink& sink) {
+  constexpr Nanos kYoungest = 300 * kMillisecond, kApart = 400 * kMillisecond, kCostFactor = 10'000;
+  constexpr Nanos kAgain = 10 * kSecond;
+  if (at < next_cpus_ || !options_.root.empty()) return;
+  Member* oldest = nullptr;
+  for (Member& member : members_) {
+    const Nanos age = at - member.gpu_files.start();
+    const Nanos again = std::min(kAgain, std::max(kSecond, age / 4));
+    const bool due = member.cpus_at == 0 ? age >= kYoungest : at - member.cpus_at >= again;
+    if (due && (!oldest || member.cpus_at < oldest->cpus_at) && works_for_a_gpu(member)) oldest = &member;
+  }
+  if (!oldest) return;
+  const Nanos before = thread_cpu_now();
+  const auto cpus = allowed_cpus(proc_, oldest->probe.pid());
+  next_cpus_ = at + std::max(kApart, (thread_cpu_now() - before) * kCostFactor);
+  oldest->cpus_at = at;
+  const std::string list = cpus ? to_list(*cpus) : "";
+  if (list == oldest->cpus_allowed) return;
+  oldest->cpus_allowed = list;
+  sink.add_source(Source{SourceKind::kProcess, oldest->key, kNoSource, {{"cpus_allowed", list}}});
 }
 
 void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {
@@ -388,7 +426,7 @@ std::optional<Process> TreeReader::describe(std::int64_t pid) {
     if (facts.unreadable) return std::nullopt;
   }
   Member* member = find(facts.process.pid);
-  if (member) member->watched = true;  // it has a GPU: what it does is wanted at every tick
+  if (member) member->watched = member->on_gpu = true;  // what it does is wanted at every tick
   facts.process.in_job = options_.most_of_machine == 0 && (member || descends_from_member(facts.process.ppid));
   return facts.process;
 }

@@ -44,9 +44,10 @@ struct TreeOptions {
 // every tick, because nothing is read to know it.
 //
 // Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true; end_ns, exit_code,
-// gpu_open_ns and no_gpu_until_ns are added later. kProcessWaits, of those whose waits could be told. Events:
-// process_start [pid, comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission,
-// proc_environ_no_permission (one per process).
+// gpu_open_ns and no_gpu_until_ns are added later, and cpus_allowed ("0-3,8": where any of its threads may run) of
+// those on a GPU and of what they started. kProcessWaits, of those whose waits could be told. Events: process_start
+// [pid, comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission, proc_environ_no_permission (one
+// per process).
 class TreeReader final : public Reader {
  public:
   explicit TreeReader(TreeOptions options);
@@ -89,6 +90,10 @@ class TreeReader final : public Reader {
     std::string comm;  // as announced
     std::optional<int> exit_code;
     std::optional<Nanos> ended_at;  // as ended() tells
+    std::int64_t ppid = 0;          // when it was found
+    bool on_gpu = false;            // it had a file of a GPU open, or the driver listed it
+    std::string cpus_allowed;       // as announced
+    Nanos cpus_at = 0;              // when they were read last; 0: never
     bool watched = false;           // a root, or asked for by describe(): looked at in every tick
     bool io_denial_counted = false, environment_denial_counted = false;
   };
@@ -120,6 +125,8 @@ class TreeReader final : public Reader {
   void look_again(Member& member, Nanos at, RecordingSink& sink);
   void look_for_gpu_files(Member& member, Nanos least, Nanos at, RecordingSink& sink);
   void read_wait(Member& member, Nanos at, RecordingSink& sink);
+  void read_cpus(Nanos at, RecordingSink& sink);
+  [[nodiscard]] bool works_for_a_gpu(const Member& member) const;
   [[nodiscard]] ProcessFacts facts_of(std::int64_t pid, Environment environment);
   static void count_environment_denial(const ProcessFacts& facts, Member& member, RecordingSink& sink);
   void end(Member& member, Nanos at, RecordingSink& sink);
@@ -140,6 +147,7 @@ class TreeReader final : public Reader {
   std::vector<std::int64_t> sessions_;  // led by a process that is or was in the job
   std::vector<Ended> ended_;            // the latest, for exit codes that arrive late
   std::size_t kept_open_ = 0;
+  Nanos next_cpus_ = 0;
   int marker_reads_left_ = 0, fact_looks_left_ = 0, wait_reads_left_ = 0, file_looks_left_ = 0;  // in this tick
   bool watching_ = false;      // there is or was a root; its orphans may outlive all we know
   bool scanning_all_ = false;  // in this tick: what is found ran before, and did not start just now

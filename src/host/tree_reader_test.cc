@@ -103,6 +103,41 @@ class LiveTree : public ::testing::Test {
   MemorySink sink_;
 };
 
+// A thread that bound itself is not where the process may run; one core is enough to see that, two to tell them apart.
+TEST_F(LiveTree, TheCoresOfAProcessAreThoseOfAllItsThreads) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(all), &all), 0);
+  std::vector<std::size_t> cores;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && cores.size() < 2; ++cpu)
+    if (CPU_ISSET(cpu, &all)) cores.push_back(cpu);
+  const auto bind = [](std::size_t cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ::sched_setaffinity(0, sizeof(one), &one);
+  };
+  ForkedJob job([&] {
+    bind(cores.back());
+    std::thread other([&] {
+      bind(cores.front());
+      sleep_for_long();
+    });
+    other.join();
+  });
+  TreeReader tree(options(job));
+  const auto cpus = [&] {
+    const Source* source = source_of(job.pid());
+    return source ? attr(*source, "cpus_allowed") : "";
+  };
+  EXPECT_TRUE(read_until(tree, [&] { return tree.describe(job.pid()).has_value(); }));  // the driver lists it
+  std::set<std::string> wanted{std::to_string(cores.front())};
+  if (cores.size() == 2) {
+    const std::string first = std::to_string(cores.front()), last = std::to_string(cores.back());
+    wanted = {first + "," + last, first + "-" + last};
+  }
+  EXPECT_TRUE(read_until(tree, [&] { return wanted.contains(cpus()); })) << cpus();
+}
+
 TEST_F(LiveTree, FindsChildrenAndGrandchildren) {
   ForkedJob job([] {
     if (::fork() == 0) {

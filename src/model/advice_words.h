@@ -12,7 +12,7 @@ inline constexpr std::string_view kHasTheInterpreter =
     " first: it has the interpreter meanwhile, without which no core helps";
 
 // Of a gain beside that by cores: what the code that waits for them costs in all.
-inline constexpr std::string_view kWithoutTheCode = "if that code took no time";
+inline constexpr std::string_view kWithoutTheCode = "if only that code took no time";
 
 // Whether its numerical libraries were told to start no threads.
 [[nodiscard]] inline bool one_thread_each(const RecordingMeta& meta) {

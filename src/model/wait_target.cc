@@ -34,7 +34,7 @@ std::string_view words_of(WaitChannel channel) {
     case WaitChannel::kPoll:
       return "waits for events";
     case WaitChannel::kFutex:
-      return "waits for a thread";
+      return "waits on a lock or event";
     case WaitChannel::kSleep:
       return "sleeps for a time";
     case WaitChannel::kPipe:

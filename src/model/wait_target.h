@@ -30,7 +30,7 @@ struct WaitTarget {
   bool operator==(const WaitTarget&) const = default;
 };
 
-// For people: "runs", "waits for a thread"; "" where it is in none of these families, or not known in which.
+// For people: "runs", "waits on a lock or event"; "" where it is in none of these families, or not known in which.
 [[nodiscard]] std::string_view words_of(WaitChannel channel);
 // Likewise, after "waits": "on a connection to 10.0.0.5:443, process 7", "for the file /data/a.npy". `other_end` is
 // who is there, "process 7 (ffmpeg)"; "": what the target's name tells.

@@ -50,7 +50,8 @@ std::string in_a_line(const Option& option, std::size_t number, const TextOption
   std::string right = option.promises ? gain_range(option.gain) + ", " : "";
   right += info(option.safety).name;
   const std::string title = fmt::format("{}. {}", number, visible(option.title));
-  if (display_width(title) + display_width(right) + 2 > options.width) return wrap(title, options.width, "", "   ");
+  if (display_width(title) + display_width(right) + 2 > options.width)
+    return wrap(fmt::format("{} ({})", title, right), options.width, "", "   ");
   return pad_right(title, options.width - display_width(right)) + right + "\n";
 }
 

@@ -56,5 +56,18 @@ TEST(PlanText, APlanThatWasWrittenIsVerifiedNext) {
   EXPECT_THAT(to_text(plan, {}, "p.json"), Not(HasSubstr("headroom verify"))) << "it promises nothing";
 }
 
+TEST(PlanText, AChangeInALineKeepsItsGainHoweverLongItsName) {
+  Plan plan;
+  plan.seconds = 100;
+  for (int i = 0; i < 4; ++i) {
+    Option one;
+    one.title = "Change the code itself: PrioritizedReplayBuffer.update_priorities (replay.py:24)";
+    one.promises = true;
+    one.gain = Gain{1.0, 1.25, "if it took no time"};
+    plan.options.push_back(one);
+  }
+  EXPECT_THAT(to_text(plan, TextOptions{.width = 60}, ""), HasSubstr("(at most 1.25x, safe)"));
+}
+
 }  // namespace
 }  // namespace headroom::report

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The host side of a recording, end to end: real processes, the built binary, and what the text form says of them."""
 import json
+import os
 import subprocess
 
 import pytest
@@ -133,3 +134,21 @@ def test_when_a_process_began_to_use_a_gpu_is_known(tmp_path):
     start, none_until, opened, end = (int(opens["attrs"][name]) for name in ["start_ns", "no_gpu_until_ns", "gpu_open_ns", "end_ns"])
     assert start <= none_until < opened < end and opened >= start + 1_000_000_000
     assert "no_gpu_until_ns" in child["attrs"] and "gpu_open_ns" not in child["attrs"]
+
+
+BOUND_JOB = r"""
+import os, time
+import headroom_sim
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+headroom_sim.Device(0).create_context()
+time.sleep(3)
+"""
+
+
+def test_the_cores_that_a_process_on_a_gpu_left_itself_are_known(tmp_path):
+    script, path, env = tmp_path / "job.py", tmp_path / "run.hrec", environment(tmp_path)
+    script.write_text(BOUND_JOB)
+    subprocess.run([HEADROOM, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "run", "-q", "-i", "200ms", "-o", str(path), "--",
+                    PYTHON, str(script)], env=env, check=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    job, = Exported(path, env).processes()
+    assert job["attrs"]["cpus_allowed"] == str(min(os.sched_getaffinity(0)))

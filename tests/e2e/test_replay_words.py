@@ -19,10 +19,10 @@ def test_code_that_waits_for_a_core_and_runs_is_told_with_both_and_has_a_change_
     """quantise() and window_scores() ran for about 45 % of their time and wanted a core for the rest."""
     first = found(tmp_path, f"unseen/{name}")[0]
     assert "waits for a CPU core, for a part of this time, and runs for another: " + code in first["title"]
-    assert f"or make {code}" in first["advice"] and " if that code took no time" in first["gain"]["if"]
+    assert f"or make {code}" in first["advice"] and " if only that code took no time" in first["gain"]["if"]
     options = planned(tmp_path, f"unseen/{name}")
     cores, changed = options["fewer_threads"], options["named_code"]
-    assert code in changed["title"] and changed["gain"]["if"].startswith("if that code took no time")
+    assert code in changed["title"] and changed["gain"]["if"].startswith("if only that code took no time")
     assert changed["gain"]["high"] != cores["gain"]["high"] == pytest.approx(first["gain"]["high"])
     assert "threads" not in cores["apply"], "others of the job hardly ran"
 

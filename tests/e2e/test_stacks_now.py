@@ -85,7 +85,7 @@ def test_each_thread_has_its_line_and_its_wait(tmp_path, server):
         library = next(frame for frame in by_line["take:5"]["frames"] if "/queue.py:" in frame)
         file, line = library.rstrip(")").split(" (")[1].rsplit(":", 1)
         assert "not_empty.wait" in pathlib.Path(file).read_text("utf-8").splitlines()[int(line) - 1], library
-        assert by_line["take:5"]["doing"] in ("waits for a thread", "runs")
+        assert by_line["take:5"]["doing"] in ("waits on a lock or event", "runs")
         if by_line["upload:7"]["doing"] != "runs":  # it had just been begun
             assert by_line["upload:7"]["waits_for"] == [f"on a connection to 127.0.0.1:{server}"]
         answer = threads_at(tmp_path, job.pid)
