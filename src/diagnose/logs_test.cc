@@ -552,5 +552,21 @@ TEST(Logs, ALogThatNamesItsProcessesIsNotSaidToNameNone) {
   EXPECT_THAT(everything(e), Not(HasSubstr("whose they were is not recorded")));
 }
 
+TEST(Logs, AnEngineThatIsActiveForLessThanTheDriverCountsIsNoHealthyGpu) {
+  const auto log = [](double engine, double util = 1.0) {
+    return explain(
+        log_of_gpus({[=](double) { return LogRow{.util = util, .memory = 9e9, .engine_active = engine}; }}, 300));
+  };
+  const Explanation e = log(0.62);
+  const Finding* finding = find(e, Cause::kLaunchBound);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_EQ(finding->title,
+            "GPU 0: its engine for kernels was active 62 % of the time, of which the driver counts 100 %");
+  EXPECT_EQ(finding->confidence, Confidence::kLow);
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  EXPECT_NE(find(log(0.9), Cause::kHealthy), nullptr);
+  EXPECT_THAT(everything(log(0.5, 0.6)), Not(HasSubstr("its engine for kernels")));
+}
+
 }  // namespace
 }  // namespace headroom
