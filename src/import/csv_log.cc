@@ -18,6 +18,7 @@
 #include "import/log_reader.h"
 #include "import/sensor_header.h"
 #include "import/table.h"
+#include "import/unnamed_columns.h"
 
 namespace headroom {
 
@@ -254,7 +255,7 @@ class CsvReader {
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),
                             cells_.size()),
-                "say it with --columns timestamp,index,utilization.gpu,… in the order given to --query-gpu");
+                columns_hint(cells_));
   }
 
   static bool read_as_number(std::string_view text) { return parse_number<double>(text).has_value(); }

@@ -548,12 +548,14 @@ Result<LogTable> table_of_prometheus(std::string_view text) {
   if (!results) return fail(Errc::kInvalidInput, "no results in it", kHint);
   std::map<std::pair<double, std::string>, LogTable::Row> rows;  // by time and GPU
   std::set<std::string> left_out;
+  bool nameless = false;
   for (const Json& series : *results) {
     if (!series.is_object() || !series.contains("metric") || !series["metric"].is_object() ||
         !series.contains("values") || !series["values"].is_array())
       continue;
     const Json& labels = series["metric"];
     const std::string metric = member(labels, "__name__"), column = column_of_series(metric);
+    nameless = nameless || metric.empty();
     if (column.empty()) {
       if (!metric.empty()) left_out.insert(metric);
       continue;
@@ -580,6 +582,10 @@ Result<LogTable> table_of_prometheus(std::string_view text) {
   LogTable table;
   for (auto& [key, row] : rows) table.add(row);
   for (const std::string& metric : left_out) table.left_out.push_back(metric);
+  if (table.empty() && nameless)
+    return fail(Errc::kInvalidInput,
+                "a range of numbers without the name of their metric, as avg() and its like leave it",
+                "ask for the metric itself: curl …/api/v1/query_range?query=DCGM_FI_DEV_GPU_UTIL&start=…&end=…&step=5");
   if (table.empty()) return fail(Errc::kInvalidInput, "no series of a GPU over a range in it that is known", kHint);
   return table;
 }

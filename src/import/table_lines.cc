@@ -31,6 +31,21 @@ bool belongs_to_time(std::string_view word) {
 
 }  // namespace
 
+namespace {
+
+// "25/11/15 10:30:15" before "INFO Executor:" is how Log4j has it, as Spark sets it up: the year stands first.
+void put_year_first(std::string& time, std::string_view behind) {
+  constexpr std::array<std::string_view, 6> kLevels{"INFO", "WARN", "ERROR", "DEBUG", "TRACE", "FATAL"};
+  const auto words = words_of(behind.substr(0, 100));
+  const bool level = words.size() > 1 && std::find(kLevels.begin(), kLevels.end(), words[0]) != kLevels.end() &&
+                     words[1].ends_with(':') && words[1][0] >= 'A' && words[1][0] <= 'Z';
+  constexpr std::size_t kDate = 8;
+  if (!level || time.size() <= kDate || time[2] != '/' || time[5] != '/' || time[kDate] != ' ') return;
+  time = fmt::format("20{}-{}-{}{}", time.substr(0, 2), time.substr(3, 2), time.substr(6, 2), time.substr(kDate));
+}
+
+}  // namespace
+
 std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line) {
   constexpr int kMostWords = 6;  // "Mon Feb  3 10:00:00 UTC 2025"
   constexpr std::ptrdiff_t kDigitsOfATime = 10;
@@ -53,6 +68,7 @@ std::optional<std::pair<std::string, std::string_view>> time_in_front(std::strin
     if (!time && !found && parse_time_of_day(front)) time = std::move(front);
     if (time) found.emplace(std::move(*time), line.substr(end));
   }
+  if (found) put_year_first(found->first, found->second);
   return found;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/civil_time.h"
 #include "base/strings.h"
 #include "import/column_words.h"
 #include "import/listed_processes.h"
@@ -58,7 +59,7 @@ std::optional<std::string> whole_time(std::string_view line) {
   if (line.size() < 8 || line.size() > 40) return std::nullopt;
   TimeReader reader({});
   if (is_digit(line[0]) && line.find_first_of(":-/") == std::string_view::npos && line.size() < 10) return std::nullopt;
-  if (reader.read(line)) return std::string(line);
+  if (reader.read(line) || parse_time_of_day(line)) return std::string(line);
   DateOrderFinder finder;  // which is the day the lines together tell, later
   const bool unclear = finder.add(line) && parse_worded_time(line, DateOrder::kMonthFirst);
   return unclear ? std::optional(std::string(line)) : std::nullopt;
