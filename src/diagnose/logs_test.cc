@@ -552,6 +552,13 @@ TEST(Logs, ALogThatNamesItsProcessesIsNotSaidToNameNone) {
   EXPECT_THAT(everything(e), Not(HasSubstr("whose they were is not recorded")));
 }
 
+TEST(Logs, RoomForALargerBatchIsSaidOfTheGpuThatHasIt) {
+  const auto gpu = [](double util, double memory) { return [=](double) { return LogRow{util, 0.4, 200, memory}; }; };
+  const std::string text = everything(explain(log_of_gpus({gpu(0.97, 46e9), gpu(0.6, 9e9)}, 300)));
+  EXPECT_THAT(text, HasSubstr("GPU 1: 8583 MiB of 48.0 GiB at most; that says a larger batch fits"));
+  EXPECT_THAT(text, Not(HasSubstr("at most, GPU 1")));
+}
+
 TEST(Logs, AnEngineThatIsActiveForLessThanTheDriverCountsIsNoHealthyGpu) {
   const auto log = [](double engine, double util = 1.0) {
     return explain(

@@ -192,7 +192,10 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
     } else if (load.sm) {
       append(finding.evidence, pipes_and_link(a, device));
     }
-    if (load.sm_of_kernels || load.sm) {
+    if (load.gaps(a.limits)) {
+      finding.would_overturn =
+          "a trace (Nsight Systems, PyTorch's profiler) in which kernels follow one another without gaps";
+    } else if (load.sm_of_kernels || load.sm) {
       finding.advice =
           "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
       finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";

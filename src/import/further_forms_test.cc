@@ -224,6 +224,18 @@ TEST(FurtherForms, Log4jHasTheYearFirst) {
   EXPECT_NE(log("INFO").tracks[0].at[0], kT0) << "as Python's logging may have it";
 }
 
+TEST(FurtherForms, LinesWithoutTimesAreReadWhereTheirIntervalIsTold) {
+  const std::string text = lines_of("", [](int i) {
+    return fmt::format("[GPU Monitor] Util: 9{}% | Mem: 7000MB / 24564MB\nEpoch {} - loss: 0.5", i, i);
+  });
+  EXPECT_THAT(import_error(text).hint, HasSubstr("--log-interval"));
+  ImportOptions options;
+  options.interval = kSecond;
+  const Recording r = read_log(text, options);
+  expect_rows(r);
+  EXPECT_EQ(device_of(r.sources[0]).memory_total_bytes, std::int64_t{24564} << 20);
+}
+
 TEST(FurtherForms, TablesOfGpuUtilBelowTimesAreRead) {
   const std::string text = lines_of("", [](int i) {
     return fmt::format(

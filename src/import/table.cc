@@ -190,7 +190,7 @@ LogFormat sniff_table(std::string_view text) {
       return LogFormat::kPmon;
   }
   if (are_influx_points(text)) return LogFormat::kInflux;
-  return are_monitor_lines(text) ? LogFormat::kLines : LogFormat::kUnknown;
+  return are_monitor_lines(text) || are_lines_without_times(text) ? LogFormat::kLines : LogFormat::kUnknown;
 }
 
 Result<LogTable> table_of(LogFormat format, std::string_view text) {

@@ -228,8 +228,14 @@ bool are_lines_without_times(std::string_view text) { return are_readings(text, 
 Result<LogTable> table_of_lines(std::string_view text) {
   LogTable table;
   LineCursor lines(text);
-  while (lines.next())
-    for (const LogTable::Row& row : rows_of_line(lines.line())) table.add(row);
+  const bool timed = are_monitor_lines(text);
+  while (lines.next()) {
+    const std::string_view line = lines.line();
+    if (!timed && line.size() >= kLongestMonitorLine) continue;
+    const auto rows = timed ? rows_of_line(line) : rows_of_words(line);
+    if (!timed && !are_of_a_gpu(rows, line)) continue;
+    for (const LogTable::Row& row : rows) table.add(row);
+  }
   if (table.empty())
     return fail(Errc::kInvalidInput, "no line with a time and a reading of a GPU",
                 "write them as 2025-06-03 14:02:11 GPU 0: util=87% mem=10240MB");

@@ -325,9 +325,6 @@ Error unknown_file(const std::string& name, std::string_view text) {
                  fmt::format("if it is the utilisation: tr ' ' , < {} | headroom why - --columns "
                              "timestamp,utilization.gpu,-",
                              typed_word(name)));
-  if (are_lines_without_times(text))
-    return error("lines with readings of a GPU, and no time in front of them",
-                 "write the time first: 2025-06-03 14:02:11 GPU 0: util=87%; or " + std::string(kLog));
   if (seen.progress >= kEnough) return error("what a program printed, without a reading of a GPU", kRun);
   return error(
       fmt::format("a text in which no reading of a GPU is known; it begins with '{}'", seen.first.substr(0, kShown)),
