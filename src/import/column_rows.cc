@@ -33,6 +33,7 @@ Rows rows_of(std::string_view text, const std::vector<std::string_view>& names, 
   std::vector<std::string_view> row;
   while (rows.size() < kMost && lines.next()) {
     if (!lines.complete()) break;
+    if (is_rule(lines.line())) continue;
     split_cells(lines.line(), separator, row);
     if (row.size() == names.size() && row != names) rows.push_back(row);
   }
@@ -317,6 +318,11 @@ void name_small_memory(std::vector<std::string_view>& names, const Rows& rows) {
 }
 
 }  // namespace
+
+bool is_rule(std::string_view line) {
+  return line.find("--") != std::string_view::npos && line.find('|') != std::string_view::npos &&
+         line.find_first_not_of("|-: ") == std::string_view::npos;
+}
 
 bool is_row(const std::vector<std::string_view>& cells) {
   return std::any_of(cells.begin(), cells.end(),

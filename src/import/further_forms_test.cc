@@ -224,6 +224,36 @@ TEST(FurtherForms, Log4jHasTheYearFirst) {
   EXPECT_NE(log("INFO").tracks[0].at[0], kT0) << "as Python's logging may have it";
 }
 
+TEST(FurtherForms, WhatWatchHeadsItsAnswersWithIsTheirTime) {
+  expect_rows(read_log(lines_of("", [](int i) {
+    return fmt::format(
+        "Every 1.0s: nvidia-smi --query-gpu=utilization.gpu --format=csv   box: Wed Nov  5 21:13:0{0} 2025\n\n"
+        "utilization.gpu [%], memory.used [MiB]\n9{0} %, 8123 MiB",
+        i);
+  })));
+}
+
+TEST(FurtherForms, TablesOfMarkdownAreReadAndThoseBetweenBlanksAreAskedForAsCsv) {
+  const Recording r = read_log(lines_of("| time | gpu util | mem |\n|---|---:|---|\n", [](int i) {
+    return fmt::format("| 2025-11-05 21:13:0{0} | 9{0}% | 10240 MiB |", i);
+  }));
+  expect_rows(r);
+  EXPECT_EQ(lost(r, "unreadable_row"), 0);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 10240 * 1048576.0);
+  EXPECT_THAT(import_error("            timestamp  gpu_util\n0 2025-11-05 21:13:00        90\n").hint,
+              HasSubstr("to_csv"));
+}
+
+TEST(FurtherForms, AnswersOfPrometheusOfAMomentEachAreRows) {
+  const auto answer = [](int i) {
+    return fmt::format(R"({{"status":"success","data":{{"resultType":"vector","result":[{{"metric":)"
+                       R"({{"__name__":"DCGM_FI_DEV_GPU_UTIL","gpu":"0"}},"value":[{},"9{}"]}}]}}}})",
+                       1'762'377'180 + i, i);
+  };
+  expect_rows(read_log(lines_of("", answer)));
+  EXPECT_THAT(import_error(answer(0)).what, HasSubstr("readings of one moment"));
+}
+
 TEST(FurtherForms, LinesWithoutTimesAreReadWhereTheirIntervalIsTold) {
   const std::string text = lines_of("", [](int i) {
     return fmt::format("[GPU Monitor] Util: 9{}% | Mem: 7000MB / 24564MB\nEpoch {} - loss: 0.5", i, i);

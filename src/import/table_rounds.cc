@@ -70,6 +70,9 @@ std::optional<std::string> whole_time(std::string_view line) {
 std::optional<std::string> time_of_line(std::string_view line) {
   line = trim(line);
   if (auto time = whole_time(line)) return time;
+  // "Every 2.0s: nvidia-smi --query-gpu=…   box: Mon Nov  3 09:00:00 2025", as watch(1) heads what it shows
+  if (const auto host = line.rfind(": "); line.starts_with("Every ") && host != std::string_view::npos)
+    return whole_time(trim(line.substr(host + 2)));
   // "=== 1767225600 ===", "--- scraped at 2025-11-05 21:13:00"
   constexpr std::size_t kLongestWords = 24;
   const auto is_mark = [](char c) {

@@ -325,6 +325,8 @@ Error unknown_file(const std::string& name, std::string_view text) {
                  fmt::format("if it is the utilisation: tr ' ' , < {} | headroom why - --columns "
                              "timestamp,utilization.gpu,-",
                              typed_word(name)));
+  if (seen.first.find(',') == std::string_view::npos && is_csv_header(words_of(seen.first)))
+    return error("a table between blanks, as pandas prints it", "save it: df.to_csv(\"gpu.csv\")");
   if (seen.progress >= kEnough) return error("what a program printed, without a reading of a GPU", kRun);
   return error(
       fmt::format("a text in which no reading of a GPU is known; it begins with '{}'", seen.first.substr(0, kShown)),
