@@ -335,7 +335,7 @@ TEST(LogPhases, GpusThatAreHardlyUsedMayShareOne) {
   const std::string text = log(0.9, 3.4e9);
   EXPECT_THAT(text, HasSubstr("if GPUs 2 and 3 do other work than the rest, let that share one GPU"));
   EXPECT_THAT(
-      text, HasSubstr("GPUs 0 and 1: 61.5 GiB of 80.0 GiB at most\nGPUs 2 and 3: 3242 MiB of 80.0 GiB at most; that"));
+      text, HasSubstr("GPUs 0 and 1: 61.5 GiB of 80.0 GiB at most; GPUs 2 and 3: 3242 MiB of 80.0 GiB at most; that"));
   EXPECT_THAT(log(0.9, 60e9), Not(HasSubstr("share one GPU"))) << "together they do not fit";
 }
 

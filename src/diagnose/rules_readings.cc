@@ -157,8 +157,8 @@ std::vector<std::string> memories(const Analysis& a, bool batch) {
   }
   std::vector<std::string> parts;
   for (const auto& [words, devices] : said) parts.push_back(fmt::format("{}: {}", gpu_names(a, devices), words));
-  constexpr std::size_t kInOne = 3;  // parts of a sentence, of which none says more than the others
-  if (parts.size() > 1 && parts.size() <= kInOne && !batches) return {join(parts, ", ")};
+  constexpr std::size_t kInOne = 3;  // parts of a sentence; what is said of a batch is said of one of them
+  if (parts.size() > 1 && parts.size() <= kInOne) return {join(parts, batches ? "; " : ", ")};
   return parts;
 }
 
