@@ -212,6 +212,12 @@ TEST(FurtherForms, ClocksInFrontOfLinesAndBetweenThemAreTimes) {
                                 [](int i) { return fmt::format("21:13:0{0}\n9{0} %, 100 MiB", i); })));
 }
 
+TEST(FurtherForms, LengthsBehindWordsBetweenRowsAreNoTimes) {
+  expect_rows(read_log(lines_of("utilization.gpu [%], memory.used [MiB]\n", [](int i) {
+    return fmt::format("2025-11-05 21:13:0{0}\nETA: 00:12:34\n9{0} %, 100 MiB", i);
+  })));
+}
+
 TEST(FurtherForms, Log4jHasTheYearFirst) {
   const auto log = [](std::string_view behind) {
     return read_log(lines_of("", [&](int i) {
@@ -264,6 +270,14 @@ TEST(FurtherForms, LinesWithoutTimesAreReadWhereTheirIntervalIsTold) {
   const Recording r = read_log(text, options);
   expect_rows(r);
   EXPECT_EQ(device_of(r.sources[0]).memory_total_bytes, std::int64_t{24564} << 20);
+  expect_rows(
+      read_log(lines_of(
+          "",
+          [](int i) {
+            return fmt::format(
+                "- time: 2025-11-05T21:13:0{0}\n  gpu0: {{util: 9{0}, mem: 8000}}\n  gpu1: {{util: 40, mem: 8000}}", i);
+          })),
+      2);
 }
 
 TEST(FurtherForms, TablesOfGpuUtilBelowTimesAreRead) {

@@ -225,16 +225,38 @@ bool are_monitor_lines(std::string_view text) { return are_readings(text, rows_o
 
 bool are_lines_without_times(std::string_view text) { return are_readings(text, rows_of_words); }
 
-Result<LogTable> table_of_lines(std::string_view text) {
-  LogTable table;
+namespace {
+
+// Readings below lines with nothing but a time, or where no line says when.
+void add_untimed_lines(std::string_view text, LogTable& table) {
+  std::string time;
   LineCursor lines(text);
-  const bool timed = are_monitor_lines(text);
   while (lines.next()) {
     const std::string_view line = lines.line();
-    if (!timed && line.size() >= kLongestMonitorLine) continue;
-    const auto rows = timed ? rows_of_line(line) : rows_of_words(line);
-    if (!timed && !are_of_a_gpu(rows, line)) continue;
-    for (const LogTable::Row& row : rows) table.add(row);
+    if (line.size() >= kLongestMonitorLine) continue;
+    if (auto stamp = time_of_line(line); stamp && (!time.empty() || table.empty())) {
+      time = std::move(*stamp);
+      continue;
+    }
+    auto rows = rows_of_words(line);
+    if (!are_of_a_gpu(rows, line)) continue;
+    for (LogTable::Row& row : rows) {
+      if (!time.empty()) row["timestamp"] = time;
+      table.add(row);
+    }
+  }
+}
+
+}  // namespace
+
+Result<LogTable> table_of_lines(std::string_view text) {
+  LogTable table;
+  if (are_monitor_lines(text)) {
+    LineCursor lines(text);
+    while (lines.next())
+      for (const LogTable::Row& row : rows_of_line(lines.line())) table.add(row);
+  } else {
+    add_untimed_lines(text, table);
   }
   if (table.empty())
     return fail(Errc::kInvalidInput, "no line with a time and a reading of a GPU",

@@ -59,7 +59,7 @@ std::optional<std::string> whole_time(std::string_view line) {
   if (line.size() < 8 || line.size() > 40) return std::nullopt;
   TimeReader reader({});
   if (is_digit(line[0]) && line.find_first_of(":-/") == std::string_view::npos && line.size() < 10) return std::nullopt;
-  if (reader.read(line) || parse_time_of_day(line)) return std::string(line);
+  if (reader.read(line)) return std::string(line);
   DateOrderFinder finder;  // which is the day the lines together tell, later
   const bool unclear = finder.add(line) && parse_worded_time(line, DateOrder::kMonthFirst);
   return unclear ? std::optional(std::string(line)) : std::nullopt;
@@ -81,6 +81,7 @@ std::optional<std::string> time_of_line(std::string_view line) {
   while (!line.empty() && is_mark(line.front())) line.remove_prefix(1);
   while (!line.empty() && is_mark(line.back())) line.remove_suffix(1);
   if (auto time = whole_time(line)) return time;
+  if (parse_time_of_day(line)) return std::string(line);  // behind words, as "ETA: 00:12:34", it may be a length
   const auto digit = static_cast<std::size_t>(std::find_if(line.begin(), line.end(), is_digit) - line.begin());
   if (digit == 0 || digit > kLongestWords || !is_mark(line[digit - 1])) return std::nullopt;
   return whole_time(line.substr(digit));
