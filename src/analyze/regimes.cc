@@ -27,6 +27,13 @@ const Column* read_one(const Track& track, Metric first, Metric second) {
   return nullptr;
 }
 
+// What tells how much a busy device does: its power, or its SMs; else the traffic of its memory. nullptr: nothing.
+const Column* read_work(const Track& track) {
+  const Column* work = read_one(track, Metric::kPower, Metric::kSmActive);
+  return work ? work : read_one(track, Metric::kMemoryUtil, Metric::kDramActive);
+}
+bool is_traffic(Metric metric) { return metric == Metric::kMemoryUtil || metric == Metric::kDramActive; }
+
 // `work`: of what the device does while it is busy.
 std::vector<BusyRow> busy_rows(const Track& track, const Column* work, const Window& window, const Thresholds& limits) {
   const Column *util = track.find(Metric::kGpuUtil),
@@ -48,7 +55,8 @@ std::vector<BusyRow> busy_rows(const Track& track, const Column* work, const Win
 }  // namespace
 
 std::vector<Stall> find_stalls(const Track& track, const Window& window, const Thresholds& limits) {
-  const Column* work = read_one(track, Metric::kPower, Metric::kSmActive);
+  constexpr double kTellingTraffic = 0.1;  // usual one, below which that of kernels that work may fall to nothing
+  const Column* work = read_work(track);
   const auto rows = busy_rows(track, work, window, limits);
   std::vector<double> working;  // of the rows whose memory is in use
   working.reserve(rows.size());
@@ -57,6 +65,8 @@ std::vector<Stall> find_stalls(const Track& track, const Window& window, const T
   std::vector<Stall> stalls;
   if (working.empty()) return stalls;
   const double usual = median(working);
+  const bool by_traffic = is_traffic(work->metric);
+  if (by_traffic && usual < kTellingTraffic) return stalls;
   const auto waits = [&](const BusyRow& row) {
     const bool untouched = !row.memory || *row.memory <= limits[Threshold::kStallMemory];
     return untouched && row.level <= limits[Threshold::kStallPower] * usual;
@@ -71,7 +81,7 @@ std::vector<Stall> find_stalls(const Track& track, const Window& window, const T
                       .by = work->metric,
                       .level = level / static_cast<double>(j - i),
                       .usual = usual,
-                      .memory_read = rows[i].memory.has_value()});
+                      .memory_read = !by_traffic && rows[i].memory.has_value()});
     i = j - 1;
   }
   return stalls;
@@ -230,6 +240,9 @@ WaitsInKernels waits_for_worker(std::size_t worker, const std::vector<std::vecto
   std::vector<Window> works;
   for (const Slice& slice : devices[worker].slices)
     if (slice.account == Account::kUseful) works.push_back({slice.begin, slice.end});
+  // That kernels hardly use their memory beside a GPU that works may be how they work.
+  for (const auto& own : stalls)
+    if (!own.empty() && is_traffic(own.front().by)) return {};
   const std::vector<Window> times = common_stalls(worker, stalls, idle_peer);
   // A single one may do another job: whoever tells of it says so.
   if (static_cast<std::int64_t>(times.size()) < kAgain) return {};

@@ -14,15 +14,15 @@ namespace headroom {
 // Kernels that were resident and did nothing: a collective whose other side never came, say.
 struct Stall {
   Window time;
-  Metric by = Metric::kPower;   // that tells it; else Metric::kSmActive
+  Metric by = Metric::kPower;   // that tells it; else Metric::kSmActive, else the memory's traffic
   double level = 0, usual = 0;  // of it, in that time and in its other readings with kernels
-  bool memory_read = true;      // that it was untouched
+  bool memory_read = true;      // that it was untouched, beside what tells it
 };
 
 // All stretches, in order, whose readings all show a full GPU that draws at most `stall_power` of what its other busy
 // readings draw and uses its memory for at most `stall_memory` of the time. Where the power was not read, the activity
-// of the SMs tells in its place; of the memory's use, its bandwidth. Where neither of these was read, the power alone:
-// that makes no lasting_stall(). None where there is no other regime.
+// of the SMs tells in its place; of the memory's use, its bandwidth. Where only one of the two was read, it tells
+// alone: that makes no lasting_stall(). None where there is no other regime.
 [[nodiscard]] std::vector<Stall> find_stalls(const Track& track, const Window& window, const Thresholds& limits);
 // The longest of them whose memory was read; nothing where it is shorter than `stall_shortest`, or has no useful time.
 [[nodiscard]] std::optional<Stall> lasting_stall(const std::vector<Stall>& stalls, const std::vector<Slice>& slices,

@@ -40,6 +40,21 @@ TEST(LogClocks, ACapBelowTheLimitOnACoolGpuIsNotToldToCoolOrToRaiseIt) {
   EXPECT_THAT(advice(240, 90), HasSubstr("cooling"));
 }
 
+TEST(LogClocks, UnderACapOfPowerWhatWasDrawnStandsBesideTheClocks) {
+  Recording recording = log_of_gpus({[](double) { return LogRow{0.99, 0.4, 219.0, 12e9}; }}, 300);
+  recording.sources[0].attrs["power_limit_watts"] = "220";
+  recording.sources[0].attrs["sm_clock_max_mhz"] = "1980";
+  Track& track = recording.tracks[0];
+  const auto all = [&](Metric metric, double value) {
+    track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+  };
+  all(Metric::kEventReasons, static_cast<double>(kReasonSwPowerCap)), all(Metric::kSmClock, 1290);
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->evidence, Contains("SM clock 1290 MHz then, of 1980 MHz, at 219 of 220 W"));
+}
+
 TEST(LogClocks, ACapThatCameLaterIsJudgedByThePowerThen) {
   const auto gpu = [](bool capped) {
     return [=](double t) { return LogRow{1.0, 0.4, capped && t > 60 ? 214.0 : 340.0, 12e9}; };

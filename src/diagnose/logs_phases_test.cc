@@ -229,6 +229,33 @@ TEST(LogPhases, StallsOfUnevenLengthAreALoadersBeforeTheyAreAValidations) {
   EXPECT_THAT(everything(even), Not(HasSubstr("these phases last")));
 }
 
+TEST(LogPhases, KernelsThatWaitAreFoundByTheTrafficOfTheirMemoryAlone) {
+  const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
+  const auto late = [&](double t) { return waits(t) ? LogRow{0.0, 0.0, {}, 9e9} : LogRow{0.97, 0.4, {}, 9e9}; };
+  const auto rank = [&](double t) { return waits(t) ? LogRow{1.0, 0.0, {}, 9e9} : LogRow{0.97, 0.4, {}, 9e9}; };
+  const Explanation e = explain(log_of_gpus({late, rank, rank}, 400));
+  const Finding* finding = find(e, Cause::kStraggler);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPUs 1 and 2 only waited for GPU 0"));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("showed a kernel with its memory used 0 % of the time; with its "
+                                                    "memory used 40 % of the time where kernels work")));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_NEAR(finding->gain->high, 1.33, 0.05) << finding->bound;
+  // Beside GPUs that work, or where it is little anyway, the traffic alone tells nothing.
+  const auto works = [](double) { return LogRow{0.97, 0.4, {}, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({works, rank, rank}, 400))), Not(HasSubstr("only waited")));
+  EXPECT_THAT(everything(explain(log_of_gpus({rank, rank, rank}, 400))), Not(HasSubstr("hardly worked")));
+  const auto little = [&](double t) { return waits(t) ? LogRow{1.0, 0.0, {}, 9e9} : LogRow{0.97, 0.05, {}, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({late, little, little}, 400))), Not(HasSubstr("only waited")));
+}
+
+TEST(LogPhases, WhatSeveralGpusWaitForAtOnceIsNotCalledNoFault) {
+  const auto low = [](double t) { return working(std::fmod(t, 40) < 6 ? 0.0 : 0.95); };
+  const std::string text = everything(explain(log_of_gpus({low, low}, 400)));
+  EXPECT_THAT(text, HasSubstr("in phases that recur"));
+  EXPECT_THAT(text, Not(HasSubstr("not a fault")));
+}
+
 TEST(LogPhases, LongWaitsThatRecurAreNoPatternAndMayBeALoader) {
   const auto with = [](double idle) {
     return explain(log_of_gpus({[=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }}, 400));
@@ -307,8 +334,8 @@ TEST(LogPhases, GpusThatAreHardlyUsedMayShareOne) {
   };
   const std::string text = log(0.9, 3.4e9);
   EXPECT_THAT(text, HasSubstr("if GPUs 2 and 3 do other work than the rest, let that share one GPU"));
-  EXPECT_THAT(text,
-              HasSubstr("GPUs 0 and 1: 61.5 GiB of 80.0 GiB at most, GPUs 2 and 3: 3242 MiB of 80.0 GiB at most"));
+  EXPECT_THAT(
+      text, HasSubstr("GPUs 0 and 1: 61.5 GiB of 80.0 GiB at most; GPUs 2 and 3: 3242 MiB of 80.0 GiB at most; that"));
   EXPECT_THAT(log(0.9, 60e9), Not(HasSubstr("share one GPU"))) << "together they do not fit";
 }
 

@@ -552,5 +552,28 @@ TEST(Logs, ALogThatNamesItsProcessesIsNotSaidToNameNone) {
   EXPECT_THAT(everything(e), Not(HasSubstr("whose they were is not recorded")));
 }
 
+TEST(Logs, RoomForALargerBatchIsSaidOfTheGpuThatHasIt) {
+  const auto gpu = [](double util, double memory) { return [=](double) { return LogRow{util, 0.4, 200, memory}; }; };
+  const std::string text = everything(explain(log_of_gpus({gpu(0.97, 46e9), gpu(0.6, 9e9)}, 300)));
+  EXPECT_THAT(text, HasSubstr("GPU 1: 8583 MiB of 48.0 GiB at most; that says a larger batch fits"));
+  EXPECT_THAT(text, Not(HasSubstr("at most, GPU 1")));
+}
+
+TEST(Logs, AnEngineThatIsActiveForLessThanTheDriverCountsIsNoHealthyGpu) {
+  const auto log = [](double engine, double util = 1.0) {
+    return explain(
+        log_of_gpus({[=](double) { return LogRow{.util = util, .memory = 9e9, .engine_active = engine}; }}, 300));
+  };
+  const Explanation e = log(0.62);
+  const Finding* finding = find(e, Cause::kLaunchBound);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_EQ(finding->title,
+            "GPU 0: its engine for kernels was active 62 % of the time, of which the driver counts 100 %");
+  EXPECT_EQ(finding->confidence, Confidence::kLow);
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  EXPECT_NE(find(log(0.9), Cause::kHealthy), nullptr);
+  EXPECT_THAT(everything(log(0.5, 0.6)), Not(HasSubstr("its engine for kernels")));
+}
+
 }  // namespace
 }  // namespace headroom

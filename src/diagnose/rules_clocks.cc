@@ -130,6 +130,15 @@ std::string power_words(const ClockLimits& clocks) {
   return fmt::format("; it drew {:.0f} W then, {:.0f} W else", *clocks.limited_watts, *clocks.other_watts);
 }
 
+// ", at 219 of 220 W": under a cap of power what was drawn, of the limit that was set.
+std::string cap_words(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.gpus[device].clocks;
+  const auto limit = a.devices[device].device.power_limit_watts;
+  if ((clocks.reasons & kReasonSwPowerCap) == 0 || !clocks.limited_watts || !limit) return "";
+  if (*clocks.limited_watts < kAtPowerLimit * *limit) return "";  // which is told apart
+  return fmt::format(", at {:.0f} of {:.0f} W", *clocks.limited_watts, *limit);
+}
+
 // What the driver said, and how often it was asked.
 std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.gpus[device].clocks;
@@ -156,8 +165,8 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
     evidence.push_back(fmt::format("SM clock {:.0f} MHz under it{}, {:.0f} MHz else, with kernels running{}",
                                    *clocks.limited_clock_mhz, when_limited(a, clocks), *other, power_words(clocks)));
   else
-    evidence.push_back(
-        fmt::format("SM clock {:.0f} MHz then, of {:.0f} MHz", *clocks.limited_clock_mhz, *full_clock_of(a, device)));
+    evidence.push_back(fmt::format("SM clock {:.0f} MHz then, of {:.0f} MHz{}", *clocks.limited_clock_mhz,
+                                   *full_clock_of(a, device), cap_words(a, device)));
   if (clocks.below_maximum)
     evidence.push_back(fmt::format(
         "so for {} of {} with kernels; {}", human_duration(clocks.limited_kernels), human_duration(clocks.kernels),

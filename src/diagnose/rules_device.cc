@@ -6,6 +6,7 @@
 
 #include "base/human.h"
 #include "diagnose/rules.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 #include "model/gpu_vendor.h"
 
@@ -40,23 +41,33 @@ std::vector<Finding> sensor_outlier(const Analysis& a) {
 
 namespace {
 
+constexpr std::string_view kAllInAll = "all in all";
+
 // What the sensors say of a device while it ran kernels.
 struct KernelLoad {
-  const char* when = "all in all";
+  std::string_view when = kAllInAll;
   double busy = 0;
   std::optional<double> memory, power, limit;  // shares of the time; watts
   std::optional<double> sm;                    // share of the SMs' time
+  std::optional<double> engine;                // share of the time in which the engine for kernels was active
   // Of the time in which kernels ran, where the engine's activity is known: of the SMs, of the tensor and the FP64
   // pipes, and of the memory's bandwidth.
   std::optional<double> sm_of_kernels, tensor_of_kernels, fp64_of_kernels, dram_of_kernels;
 
   [[nodiscard]] bool low(const Thresholds& limits) const {
     const double low_sm = limits[Threshold::kLowSmActive];
+    if (gaps(limits)) return true;
     if (sm_of_kernels) return busy >= limits[Threshold::kMaterial] && *sm_of_kernels < low_sm;
     if (busy < limits[Threshold::kFullBusy]) return false;
     if (sm) return *sm < low_sm;
     const bool low_power = !limit || (power && *power <= limits[Threshold::kLowPower] * *limit);
     return memory && *memory <= limits[Threshold::kLowMemoryTraffic] && low_power;
+  }
+
+  // The driver counts far more time than its engine was active in.
+  [[nodiscard]] bool gaps(const Thresholds& limits) const {
+    constexpr double kMost = 0.8;  // by judgement: copies beside kernels, and what readings miss, make up less
+    return engine && busy >= limits[Threshold::kFullBusy] && *engine <= kMost * busy;
   }
 
   // They fill the SMs and neither the memory nor the pipes that multiply matrices: float32 arithmetic, above all.
@@ -87,6 +98,7 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
     }
   load.sm = mean(Metric::kSmActive);
   const auto engine = mean(Metric::kGraphicsActive);
+  if (readings_alone(a) && load.when == kAllInAll) load.engine = engine;
   const auto of_kernels = [&](std::optional<double> share) {
     return share && engine && *engine > 0 ? std::optional(std::min(1.0, *share / *engine)) : std::nullopt;
   };
@@ -166,14 +178,24 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
     finding.tiers = "N";
     finding.title = fmt::format("{}: busy does not mean full here", a.device_name(device));
     finding.evidence = evidence_of(load);
-    if (load.sm_of_kernels) {
+    if (load.gaps(a.limits)) {
+      finding.title = fmt::format("{}: its engine for kernels was active {} of the time, of which the driver counts {}",
+                                  a.device_name(device), human_percent(*load.engine), human_percent(load.busy));
+      finding.evidence.emplace_back(
+          "in the rest it may have copied and done nothing else, or its kernels come with gaps between them that are "
+          "too short for the driver's readings");
+      append(finding.evidence, pipes_and_link(a, device));
+    } else if (load.sm_of_kernels) {
       finding.confidence = Confidence::kMedium;
       finding.title = fmt::format("{}: while its kernels run, {} of its SMs are active", a.device_name(device),
                                   human_percent(*load.sm_of_kernels));
     } else if (load.sm) {
       append(finding.evidence, pipes_and_link(a, device));
     }
-    if (load.sm_of_kernels || load.sm) {
+    if (load.gaps(a.limits)) {
+      finding.would_overturn =
+          "a trace (Nsight Systems, PyTorch's profiler) in which kernels follow one another without gaps";
+    } else if (load.sm_of_kernels || load.sm) {
       finding.advice =
           "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
       finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";

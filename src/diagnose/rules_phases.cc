@@ -181,10 +181,11 @@ Finding phases_of(const Analysis& a, std::size_t device, Claims claims) {
     finding.candidates.insert(finding.candidates.begin() + 1, Cause::kBurstyInput);
   }
   const bool regular = is_regular(a, finding.claims, device);
-  finding.title = fmt::format("{} idles {}", a.device_name(device),
-                              !regular     ? "again and again, at no regular times"
-                              : long_waits ? "in phases that recur"
-                                           : "in phases that recur: a pattern, not a fault");
+  finding.title =
+      fmt::format("{} idles {}", a.device_name(device),
+                  !regular                                 ? "again and again, at no regular times"
+                  : long_waits || !common_words(a).empty() ? "in phases that recur"
+                                                           : "in phases that recur: a pattern, not a fault");
   finding.tiers = "N";
   say_how_much(a, device, all, finding);
   may_be_the_loader(a, device, all, finding);

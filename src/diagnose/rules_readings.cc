@@ -142,10 +142,13 @@ std::vector<std::string> rounds_of(const Analysis& a) {
 // Once for all GPUs of which the same is to be said. `batch`: whether the room that it leaves may be one's.
 std::vector<std::string> memories(const Analysis& a, bool batch) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> said;
+  bool batches = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     std::string words = most_memory(a, device);
     if (words.empty() || a.gpus[device].idle_peer) continue;
-    if (batch && mostly_free(a, device)) words += larger_batch(a, device);
+    const bool room = batch && mostly_free(a, device);
+    if (room) words += larger_batch(a, device);
+    batches = batches || room;
     const auto same = std::find_if(said.begin(), said.end(), [&](const auto& one) { return one.first == words; });
     if (same == said.end())
       said.push_back({std::move(words), {device}});
@@ -154,8 +157,8 @@ std::vector<std::string> memories(const Analysis& a, bool batch) {
   }
   std::vector<std::string> parts;
   for (const auto& [words, devices] : said) parts.push_back(fmt::format("{}: {}", gpu_names(a, devices), words));
-  constexpr std::size_t kInOne = 3;  // parts of a sentence
-  if (parts.size() > 1 && parts.size() <= kInOne) return {join(parts, ", ")};
+  constexpr std::size_t kInOne = 3;  // parts of a sentence; what is said of a batch is said of one of them
+  if (parts.size() > 1 && parts.size() <= kInOne) return {join(parts, batches ? "; " : ", ")};
   return parts;
 }
 

@@ -79,7 +79,7 @@ inline std::string everything(const Explanation& e) {
 struct LogRow {
   std::optional<double> util = std::nullopt, memory_util = std::nullopt, watts = std::nullopt, memory = std::nullopt;
   Absent why = Absent::kNotSupported;
-  std::optional<double> sm_active = std::nullopt, dram_active = std::nullopt;
+  std::optional<double> sm_active = std::nullopt, dram_active = std::nullopt, engine_active = std::nullopt;
 };
 
 inline Recording log_of_gpus(std::vector<std::function<LogRow(double)>> gpus, double length) {
@@ -103,7 +103,8 @@ inline Recording log_of_gpus(std::vector<std::function<LogRow(double)>> gpus, do
           id, testing::RecordingBuilder::at(t),
           std::array{read(Metric::kGpuUtil, row.util), read(Metric::kMemoryUtil, row.memory_util),
                      read(Metric::kPower, row.watts), read(Metric::kMemoryUsed, row.memory),
-                     read(Metric::kSmActive, row.sm_active), read(Metric::kDramActive, row.dram_active)});
+                     read(Metric::kSmActive, row.sm_active), read(Metric::kDramActive, row.dram_active),
+                     read(Metric::kGraphicsActive, row.engine_active)});
     }
   }
   return builder.build();

@@ -326,8 +326,9 @@ std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices
 }
 
 std::string level_words(Metric metric, double level) {
-  return metric == Metric::kPower ? fmt::format("at {:.0f} W", level)
-                                  : fmt::format("with SMs active {} of the time", human_percent(level));
+  if (metric == Metric::kPower) return fmt::format("at {:.0f} W", level);
+  return fmt::format("with {} {} of the time", metric == Metric::kSmActive ? "SMs active" : "its memory used",
+                     human_percent(level));
 }
 
 void append(std::vector<std::string>& list, std::vector<std::string> more) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +33,7 @@ Rows rows_of(std::string_view text, const std::vector<std::string_view>& names, 
   std::vector<std::string_view> row;
   while (rows.size() < kMost && lines.next()) {
     if (!lines.complete()) break;
+    if (is_rule(lines.line())) continue;
     split_cells(lines.line(), separator, row);
     if (row.size() == names.size() && row != names) rows.push_back(row);
   }
@@ -265,16 +267,62 @@ bool is_in_bytes(std::string_view cell) {
   return unit == "mib" || unit == "gib" || unit == "mb" || unit == "gb";
 }
 
-// "Mem" and "VRAM" without a unit may be in percent; where each cell has a unit of bytes, that is memory in use.
+bool is_memory_used(const std::optional<ColumnRule>& rule) {
+  return rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed && !rule->gpu;
+}
+
+// Whole numbers, some too large for percent and GB, and all small enough for MiB.
+bool are_mebibytes(const Rows& rows, std::size_t column) {
+  constexpr double kMostPercent = 100, kMost = 1 << 19;
+  double largest = 0;
+  for (const auto& row : rows) {
+    const auto number = parse_number<double>(row[column]);
+    if (!number || *number < 0 || *number != std::floor(*number)) return false;
+    largest = std::max(largest, *number);
+  }
+  return largest > kMostPercent && largest < kMost;
+}
+
+// "Mem" and "VRAM" without a unit may be in percent; where each cell has a unit of bytes, that is memory in use, and
+// where a GPU's are numbers as of MiB.
 std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::size_t column) {
-  const auto rule = csv_column(name) ? std::nullopt : csv_column(fmt::format("{} [MiB]", trim(name)));
-  const bool memory = rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed && !rule->gpu;
+  if (csv_column(name) || !is_memory_used(csv_column(fmt::format("{} [MiB]", trim(name))))) return name;
   const bool in_bytes =
-      memory && std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return is_in_bytes(row[column]); });
-  return in_bytes ? "gpu_memory_used_mib" : name;
+      std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return is_in_bytes(row[column]); });
+  const std::string small = lower(name);
+  const bool of_gpu = small.find("gpu") != std::string::npos || small.find("vram") != std::string::npos;
+  return in_bytes || (of_gpu && are_mebibytes(rows, column)) ? "gpu_memory_used_mib" : name;
+}
+
+// Memory in use that no unit is named of, beside a GPU that works: 60 MiB are the least that a program there takes, so
+// that 37.4 is a share of it, or are GB.
+void name_small_memory(std::vector<std::string_view>& names, const Rows& rows) {
+  constexpr double kMostPercent = 100, kWorks = 10;
+  std::optional<std::size_t> use;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (const auto rule = csv_column(names[i]);
+        rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kGpuUtil && !use)
+      use = i;
+  for (std::size_t i = 0; i < names.size() && use; ++i) {
+    const auto rule = csv_column(names[i]);
+    if (!is_memory_used(rule) || !rule->any_size) continue;
+    bool small = true, parts = false, works = false;
+    for (const auto& row : rows) {
+      const auto number = parse_number<double>(row[i]), busy = parse_number<double>(row[*use]);
+      small = small && number && *number > 0 && *number <= kMostPercent;
+      parts = parts || (number && *number != std::floor(*number));
+      works = works || (busy && *busy >= kWorks);
+    }
+    if (small && parts && works) names[i] = kMemoryOfNoUnit;
+  }
 }
 
 }  // namespace
+
+bool is_rule(std::string_view line) {
+  return line.find("--") != std::string_view::npos && line.find('|') != std::string_view::npos &&
+         line.find_first_not_of("|-: ") == std::string_view::npos;
+}
 
 bool is_row(const std::vector<std::string_view>& cells) {
   return std::any_of(cells.begin(), cells.end(),
@@ -283,35 +331,64 @@ bool is_row(const std::vector<std::string_view>& cells) {
 
 namespace {
 
-// "gpu0", "GPU 1", "cuda:2": the number of a GPU and nothing else.
-std::optional<int> only_a_gpu(std::string_view name) {
-  const std::string small = lower(trim(name));
+// "gpu0", "GPU 1", "cuda:2": the number of a GPU, with nothing before it but the name of a host: "node-1 GPU 0".
+struct OnlyAGpu {
+  std::string_view host;
+  int number = 0;
+};
+std::optional<OnlyAGpu> only_a_gpu(std::string_view name) {
+  name = trim(name);
+  const std::string small = lower(name);
   const auto digits = small.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
-  std::string word = small.substr(0, digits);
-  while (!word.empty() && std::string_view(" _:#-").find(word.back()) != std::string_view::npos) word.pop_back();
-  const bool gpu = word == "gpu" || word == "cuda" || word == "card";
-  const auto number = gpu ? parse_number<int>(std::string_view(small).substr(digits)) : std::nullopt;
-  return number && *number < kMostNumbered ? number : std::nullopt;
+  std::string_view word = std::string_view(small).substr(0, digits);
+  constexpr std::string_view kBetween = " _:#-/.";
+  while (!word.empty() && kBetween.find(word.back()) != std::string_view::npos) word.remove_suffix(1);
+  const auto number = parse_number<int>(std::string_view(small).substr(digits));
+  for (const std::string_view gpu : {"gpu", "cuda", "card"}) {
+    if (!word.ends_with(gpu) || !number || *number >= kMostNumbered) continue;
+    const std::string_view host = name.substr(0, word.size() - gpu.size());
+    const bool apart = host.empty() || kBetween.find(host.back()) != std::string_view::npos;
+    const bool called = host.empty() || (std::any_of(host.begin(), host.end(), is_digit) && !is_of_no_gpu(host));
+    if (apart && called && may_be_utilization(fmt::format("{} [%]", name))) return OnlyAGpu{host, *number};
+  }
+  return std::nullopt;
 }
 
-// A column of each GPU that is called by nothing but its number is its use, where each cell is in percent.
-void name_uses(std::vector<std::string_view>& names, std::string_view rows, char separator) {
-  static const std::vector<std::string> kUses = [] {
-    std::vector<std::string> uses;
-    for (int i = 0; i < kMostNumbered; ++i) uses.push_back(fmt::format("gpu{}_util_percent", i));
-    return uses;
+// What a column of one GPU may be by the units in its cells, and what it is called then.
+struct UnitOfCells {
+  bool (*is)(std::string_view cell);
+  std::string_view called;
+};
+constexpr std::array kUnitsOfCells{
+    UnitOfCells{[](std::string_view cell) { return cell.ends_with('%') && is_digit(cell[0]); }, "util_percent"},
+    UnitOfCells{[](std::string_view cell) { return cell.ends_with('W') && !cell.ends_with("kW") && is_digit(cell[0]); },
+                "power_w"},
+    UnitOfCells{is_in_bytes, "memory_used_mib"}};
+
+// A column of each GPU that is called by nothing but its number is what the units in all its cells say; of one host.
+void name_by_cells(std::vector<std::string_view>& names, std::string_view rows, char separator) {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> all;
+    for (const UnitOfCells& unit : kUnitsOfCells)
+      for (int i = 0; i < kMostNumbered; ++i) all.push_back(fmt::format("gpu{}_{}", i, unit.called));
+    return all;
   }();
-  if (std::none_of(names.begin(), names.end(), [](auto name) { return only_a_gpu(name).has_value(); })) return;
+  std::set<std::string_view> hosts;
+  for (const std::string_view name : names)
+    if (const auto gpu = only_a_gpu(name)) hosts.insert(gpu->host);
+  if (hosts.size() != 1) return;
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto number = only_a_gpu(names[i]);
-    if (!number) continue;
-    const auto is_share = [&](const auto& row) { return row[i].ends_with('%') && is_digit(row[i][0]); };
-    const bool percent =
-        std::any_of(seen.begin(), seen.end(), is_share) &&
-        std::all_of(seen.begin(), seen.end(), [&](const auto& row) { return row[i].empty() || is_share(row); });
-    if (percent) names[i] = kUses[static_cast<std::size_t>(*number)];
+    const auto gpu = only_a_gpu(names[i]);
+    if (!gpu) continue;
+    for (std::size_t unit = 0; unit < kUnitsOfCells.size(); ++unit) {
+      const auto is = [&](const auto& row) { return !row[i].empty() && kUnitsOfCells[unit].is(row[i]); };
+      const bool some = std::any_of(seen.begin(), seen.end(), is);
+      const auto may_be = [&](const auto& row) { return row[i].empty() || is(row); };
+      if (some && std::all_of(seen.begin(), seen.end(), may_be))
+        names[i] = kNames[unit * kMostNumbered + static_cast<std::size_t>(gpu->number)];
+    }
   }
 }
 
@@ -379,7 +456,7 @@ void name_units_of_mangohud(std::vector<std::string_view>& names) {
 
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
   name_units_of_mangohud(names);
-  name_uses(names, rows, separator);
+  name_by_cells(names, rows, separator);
   bool metric = false, time = false, gpu = false, host = false;
   const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
   if (std::any_of(names.begin(), names.end(), is_epoch)) {
@@ -402,6 +479,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (seen.size() < 2) return names;
   name_share(names, seen);
   name_milliwatts(names, seen);
+  name_small_memory(names, seen);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (are_dates(names, seen, i)) names[i] = "date";
   const auto uses_memory = [](std::string_view name) {

@@ -28,6 +28,12 @@ inline constexpr std::string_view kHostNumber = "host number";
 // What told_by_rows() calls a column "epoch" whose numbers are those of epochs, and no times.
 inline constexpr std::string_view kEpochNumber = "epoch number";
 
+// What told_by_rows() calls a column of memory in use whose numbers are too small for MiB, where no unit is named.
+inline constexpr std::string_view kMemoryOfNoUnit = "memory in use, in percent or GB";
+
+// "|---|---:|", which parts the header of a table in Markdown from its rows.
+[[nodiscard]] bool is_rule(std::string_view line);
+
 // A line with a date and a time of day in it is a row, and no header, whatever else it has.
 [[nodiscard]] bool is_row(const std::vector<std::string_view>& cells);
 

@@ -18,6 +18,7 @@
 #include "import/log_reader.h"
 #include "import/sensor_header.h"
 #include "import/table.h"
+#include "import/unnamed_columns.h"
 
 namespace headroom {
 
@@ -109,7 +110,7 @@ class CsvReader {
         below_header_ = lines.number();
         continue;
       }
-      if (trim(line).empty() || (line[0] == '#' && is_annotation(line))) continue;  // of InfluxDB
+      if (trim(line).empty() || is_rule(line) || (line[0] == '#' && is_annotation(line))) continue;  // of InfluxDB
       if (!has_columns_) {
         HR_TRYV(first_line(lines));
       } else {
@@ -177,9 +178,11 @@ class CsvReader {
     LogColumns columns = reader_.columns(split.names, find, line);
     usable_ = !columns.metrics.empty();
     if (!usable_)
-      return fail(Errc::kInvalidInput,
-                  fmt::format("{}:{}: no column that a recording can hold in: {}", name_, line, in_short(names)),
-                  "wanted: utilization.gpu, memory.used, power.draw or others of nvidia-smi --help-query-gpu");
+      return fail(
+          Errc::kInvalidInput,
+          fmt::format("{}:{}: no column that a recording can hold in: {}", name_, line, in_short(names)),
+          "wanted: utilization.gpu, memory.used, power.draw or others of nvidia-smi --help-query-gpu; --columns "
+          "NAME=utilization.gpu says which column is one");
     columns_ = std::move(columns);
     has_columns_ = true;
     return {};
@@ -254,7 +257,7 @@ class CsvReader {
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),
                             cells_.size()),
-                "say it with --columns timestamp,index,utilization.gpu,… in the order given to --query-gpu");
+                columns_hint(cells_));
   }
 
   static bool read_as_number(std::string_view text) { return parse_number<double>(text).has_value(); }

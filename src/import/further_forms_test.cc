@@ -174,5 +174,150 @@ TEST(FurtherForms, WindowsCountsEnginesOfProcesses) {
   EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 5368709120.0);
 }
 
+TEST(FurtherForms, PanelsOfOneHostAreReadByTheUnitsInTheirCells) {
+  const auto panel = [](std::string_view host, std::string_view other, std::string_view cell) {
+    return lines_of(fmt::format("\"Time\",\"{0} GPU 0\",\"{1} GPU 1\"\n", host, other),
+                    [&](int i) { return fmt::format("2025-11-05 21:13:0{0},9{0}{1},40{1}", i, cell); });
+  };
+  const Recording use = read_log(panel("node-1", "node-1", "%"));
+  expect_rows(use, 2);
+  EXPECT_EQ(values(use, Metric::kGpuUtil, 1)[0], 0.4);
+  EXPECT_EQ(values(read_log(panel("node-1", "node-1", ".5 W")), Metric::kPower)[3], 93.5);
+  EXPECT_EQ(values(read_log(panel("", "", " GiB")), Metric::kMemoryUsed, 1)[0], 40 * 1073741824.0);
+  EXPECT_THAT(import_error(panel("node-1", "node-2", "%")).what, HasSubstr("node-1 GPU 0")) << "of two hosts";
+  EXPECT_THAT(import_error(panel("fan-1", "fan-1", "%")).what, HasSubstr("fan-1 GPU 0"));
+  EXPECT_THAT(import_error(panel("step-1", "step-1", "%")).what, HasSubstr("step-1 GPU 0"));
+}
+
+TEST(FurtherForms, MemoryWithoutAUnitIsTakenAsItsNumbersAllow) {
+  const auto log = [](std::string_view name, std::string_view memory, int util) {
+    return read_log(lines_of(fmt::format("timestamp,gpu_utilization,{}\n", name),
+                             [&](int i) { return fmt::format("2025-11-05 21:13:0{0},{1}{0},{2}", i, util, memory); }));
+  };
+  EXPECT_EQ(values(log("gpu_memory", "21900", 9), Metric::kMemoryUsed)[0], 21900 * 1048576.0) << "as nvidia-smi has it";
+  EXPECT_TRUE(values(log("gpu_memory", "2.19", 9), Metric::kMemoryUsed).empty());
+  EXPECT_TRUE(values(log("gpu_memory", "87", 9), Metric::kMemoryUsed).empty());
+  const Recording share = log("gpu_memory_usage", "37.41", 9);
+  EXPECT_TRUE(values(share, Metric::kMemoryUsed).empty()) << "37 MiB are too few for a program";
+  EXPECT_THAT(detail(share, "column_not_kept"), HasSubstr("memory in use, in percent or GB"));
+  EXPECT_EQ(values(log("gpu_memory_usage", "37.5", 0), Metric::kMemoryUsed)[0], 37.5 * 1048576)
+      << "of nobody they are not";
+  EXPECT_EQ(values(log("gpu_memory_usage", "37", 9), Metric::kMemoryUsed)[0], 37 * 1048576.0);
+}
+
+TEST(FurtherForms, ClocksInFrontOfLinesAndBetweenThemAreTimes) {
+  expect_rows(read_log(lines_of("21:13:00 #Entity   GPUTL  POWER\n21:13:00 ID               W\n",
+                                [](int i) { return fmt::format("21:13:0{0} GPU 0     9{0}     352.1", i); })));
+  expect_rows(read_log(lines_of("utilization.gpu [%], memory.used [MiB]\n",
+                                [](int i) { return fmt::format("21:13:0{0}\n9{0} %, 100 MiB", i); })));
+}
+
+TEST(FurtherForms, LengthsBehindWordsBetweenRowsAreNoTimes) {
+  expect_rows(read_log(lines_of("utilization.gpu [%], memory.used [MiB]\n", [](int i) {
+    return fmt::format("2025-11-05 21:13:0{0}\nETA: 00:12:34\n9{0} %, 100 MiB", i);
+  })));
+}
+
+TEST(FurtherForms, Log4jHasTheYearFirst) {
+  const auto log = [](std::string_view behind) {
+    return read_log(lines_of("", [&](int i) {
+      return fmt::format("25/11/05 21:13:0{0} {1}  GPU 0: Util=9{0}%, Mem=4.2GB/8.0GB (52%)", i, behind);
+    }));
+  };
+  const Recording r = log("INFO NVMLMonitor:");
+  expect_rows(r);
+  EXPECT_EQ(r.tracks[0].at[0], kT0);
+  EXPECT_NE(log("INFO").tracks[0].at[0], kT0) << "as Python's logging may have it";
+}
+
+TEST(FurtherForms, WhatWatchHeadsItsAnswersWithIsTheirTime) {
+  expect_rows(read_log(lines_of("", [](int i) {
+    return fmt::format(
+        "Every 1.0s: nvidia-smi --query-gpu=utilization.gpu --format=csv   box: Wed Nov  5 21:13:0{0} 2025\n\n"
+        "utilization.gpu [%], memory.used [MiB]\n9{0} %, 8123 MiB",
+        i);
+  })));
+}
+
+TEST(FurtherForms, TablesOfMarkdownAreReadAndThoseBetweenBlanksAreAskedForAsCsv) {
+  const Recording r = read_log(lines_of("| time | gpu util | mem |\n|---|---:|---|\n", [](int i) {
+    return fmt::format("| 2025-11-05 21:13:0{0} | 9{0}% | 10240 MiB |", i);
+  }));
+  expect_rows(r);
+  EXPECT_EQ(lost(r, "unreadable_row"), 0);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 10240 * 1048576.0);
+  EXPECT_THAT(import_error("            timestamp  gpu_util\n0 2025-11-05 21:13:00        90\n").hint,
+              HasSubstr("to_csv"));
+}
+
+TEST(FurtherForms, AnswersOfPrometheusOfAMomentEachAreRows) {
+  const auto answer = [](int i) {
+    return fmt::format(R"({{"status":"success","data":{{"resultType":"vector","result":[{{"metric":)"
+                       R"({{"__name__":"DCGM_FI_DEV_GPU_UTIL","gpu":"0"}},"value":[{},"9{}"]}}]}}}})",
+                       1'762'377'180 + i, i);
+  };
+  expect_rows(read_log(lines_of("", answer)));
+  EXPECT_THAT(import_error(answer(0)).what, HasSubstr("readings of one moment"));
+}
+
+TEST(FurtherForms, LinesWithoutTimesAreReadWhereTheirIntervalIsTold) {
+  const std::string text = lines_of("", [](int i) {
+    return fmt::format("[GPU Monitor] Util: 9{}% | Mem: 7000MB / 24564MB\nEpoch {} - loss: 0.5", i, i);
+  });
+  EXPECT_THAT(import_error(text).hint, HasSubstr("--log-interval"));
+  ImportOptions options;
+  options.interval = kSecond;
+  const Recording r = read_log(text, options);
+  expect_rows(r);
+  EXPECT_EQ(device_of(r.sources[0]).memory_total_bytes, std::int64_t{24564} << 20);
+  expect_rows(
+      read_log(lines_of(
+          "",
+          [](int i) {
+            return fmt::format(
+                "- time: 2025-11-05T21:13:0{0}\n  gpu0: {{util: 9{0}, mem: 8000}}\n  gpu1: {{util: 40, mem: 8000}}", i);
+          })),
+      2);
+}
+
+TEST(FurtherForms, TablesOfGpuUtilBelowTimesAreRead) {
+  const std::string text = lines_of("", [](int i) {
+    return fmt::format(
+        "2025-11-05 21:13:0{0}.123456\n| ID | GPU | MEM |\n------------------\n|  0 | 9{0}% | 61% |\n|  1 | 34% | 22% "
+        "|",
+        i);
+  });
+  const Recording r = read_log(text);
+  expect_rows(r, 2);
+  EXPECT_THAT(detail(r, "column_not_kept"), HasSubstr("MEM"));
+  std::string untimed;
+  for (const std::string_view line : split(text, '\n'))
+    if (!line.starts_with("2025")) untimed += std::string(line) + "\n";
+  EXPECT_THAT(import_error(untimed).hint, HasSubstr("--log-interval"));
+}
+
+TEST(FurtherForms, RangesThatPromtoolPrintsAreRead) {
+  std::string text;
+  for (const int gpu : {0, 1}) {
+    text += fmt::format("DCGM_FI_DEV_GPU_UTIL{{gpu=\"{}\", instance=\"n3:9400\", modelName=\"NVIDIA A30\"}} =>\n", gpu);
+    for (int i = 0; i < 4; ++i) text += fmt::format("{} @[{}]\n", gpu == 0 ? 90 + i : 40, 1'762'377'180 + i);
+  }
+  const Recording r = read_log(text);
+  expect_rows(r, 2);
+  EXPECT_EQ(device_of(r.sources[0]).name, "NVIDIA A30");
+  EXPECT_THAT(import_error("{} =>\n57 @[1762377180]\n58 @[1762377240]\n").what,
+              HasSubstr("without the name of their metric"));
+}
+
+TEST(FurtherForms, RowsWithoutAHeaderAreAskedForByTheirCells) {
+  EXPECT_EQ(import_error("2025/11/05 21:13:00.120, 45 %\n2025/11/05 21:13:02.120, 46 %\n").hint,
+            "say it with --columns timestamp,utilization.gpu");
+  EXPECT_THAT(import_error("2025/11/05 21:13:00.120, 0, NVIDIA A30, P0, 00000000:01:00.0, GPU-1, 71, 190.5 W\n").hint,
+              HasSubstr("--columns timestamp,A,name,pstate,pci.bus_id,uuid,B,power.draw, with a name such as"));
+  EXPECT_THAT(import_error("Wed Nov  5 21:13:00 2025,45 %,2 %\n").hint,
+              HasSubstr("--columns timestamp,utilization.gpu,utilization.memory"));
+  EXPECT_THAT(import_error("2025/11/05 21:13:00.120, 0, 71\n").hint, HasSubstr("A is 0, B is 71"));
+}
+
 }  // namespace
 }  // namespace headroom

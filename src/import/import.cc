@@ -47,7 +47,7 @@ constexpr std::array kFormatNames{
         "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…; or of W&B: time,gpu0_util,gpu1_util,…"},
     FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
     FormatName{LogFormat::kSmiText, "smi-text",
-               "nvidia-smi or nvitop -1, again and again into one file: -l, watch, a loop"},
+               "nvidia-smi, nvitop -1 or GPUtil.showUtilization(), again and again into one file: -l, watch, a loop"},
     FormatName{LogFormat::kSmiQuery, "nvidia-smi-q", "nvidia-smi -q, once or with -l"},
     FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
     FormatName{LogFormat::kGpustat, "gpustat", "gpustat, with --json or without, again and again into one file"},

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/civil_time.h"
 #include "base/strings.h"
 #include "import/column_rows.h"
 #include "import/log_reader.h"
@@ -122,12 +123,13 @@ namespace {
 
 // The bytes of the time in front of a line, of up to three words; 0: there is none.
 std::size_t stamp_in_front(std::string_view line) {
-  constexpr std::size_t kMostWords = 3, kShortest = 15;  // "Oct 12 06:00:00"
+  constexpr std::size_t kMostWords = 3, kShortest = 15, kClock = 8;  // "Oct 12 06:00:00", "06:00:00"
   std::size_t end = 0;
   for (std::size_t word = 0; word < kMostWords; ++word) {
     end = line.find(' ', end + (word > 0 ? 1 : 0));
     if (end == std::string_view::npos || end > kLongestPrefix) return 0;
     const std::string_view stamp = line.substr(0, end);
+    if (word == 0 && end >= kClock && parse_time_of_day(stamp)) return end;
     if (end >= kShortest && stamp.find(':') != std::string_view::npos && stamp.back() != ':' &&
         stamp.find(',') == std::string_view::npos && TimeReader({}).read(stamp))
       return end;

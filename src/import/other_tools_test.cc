@@ -252,12 +252,13 @@ TEST(OtherTools, WhatIsNoLogIsCalledWhatItIs) {
   };
   says("=====\n  Slurm Job Statistics\n=====\n  GPU utilization  [||| 68%]\n", "jobstats", "--query-gpu");
   says(" ** CUDA GPU Kernel Summary:\n Time (%)  Total Time (ns)  Instances  Avg (ns)\n", "nsys stats", "nsys export");
-  says("| ID | GPU | MEM |\n------------------\n|  0 | 97% | 45% |\n", "does not say when", "--query-gpu");
+  says("--------  ----------\n    Name  Self CPU %\n--------  ----------\naten::mm  11.02%\n",
+       "sums, and nothing of when", "export_chrome_trace");
   says("1741600000123 71.0 0\n1741600010123 72.0 1\n", "as MLflow keeps them", "--columns timestamp,utilization.gpu,-");
   std::string printed;
   for (int i = 0; i < 4; ++i)
     printed += fmt::format("Epoch {} | loss 0.5 | GPU util: {}% | mem: 7.2/15.9 GB\n", i, 40 + i);
-  says(printed, "no time in front of them", "write the time first");
+  says(printed, "no column says when", "--log-interval");
   says("[I 2025-03-10 10:00:00,101] A new study created in memory with name: x\n", "what Optuna printed",
        "headroom study");
   says("[I 2025-03-10 10:00:00,101] Trial 3 finished with value: 0.5 and parameters: {}.\n", "what Optuna printed",

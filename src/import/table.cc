@@ -156,6 +156,7 @@ LogFormat sniff_table(std::string_view text) {
   const auto has = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
   const std::string_view first = without_annotations(text);
   if (head.starts_with('<')) return has("<nvidia_smi_log") ? LogFormat::kSmiXml : LogFormat::kUnknown;
+  if (are_promtool_series(text)) return LogFormat::kPrometheus;
   if (head.starts_with('{')) {
     if (has("\"resultType\"")) return LogFormat::kPrometheus;
     const auto gpus = head.find("\"gpus\"");
@@ -166,7 +167,7 @@ LogFormat sniff_table(std::string_view text) {
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
   if (is_long_table(text) || are_smi_stats(text)) return LogFormat::kLongCsv;
-  if (has("| NVIDIA-SMI ") || has("NVITOP ")) return LogFormat::kSmiText;
+  if (has("| NVIDIA-SMI ") || has("NVITOP ") || has(kGputilHeader)) return LogFormat::kSmiText;
   if (has("ROCm System Management Interface")) return LogFormat::kRocmText;
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
   if (has(" GR3D_FREQ ")) return LogFormat::kTegrastats;
@@ -189,7 +190,7 @@ LogFormat sniff_table(std::string_view text) {
       return LogFormat::kPmon;
   }
   if (are_influx_points(text)) return LogFormat::kInflux;
-  return are_monitor_lines(text) ? LogFormat::kLines : LogFormat::kUnknown;
+  return are_monitor_lines(text) || are_lines_without_times(text) ? LogFormat::kLines : LogFormat::kUnknown;
 }
 
 Result<LogTable> table_of(LogFormat format, std::string_view text) {
@@ -197,7 +198,7 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
     case LogFormat::kSmiXml:
       return table_of_smi_xml(text);
     case LogFormat::kSmiText:
-      return table_of_smi_text(text);
+      return text.find(kGputilHeader) == text.npos ? table_of_smi_text(text) : table_of_gputil(text);
     case LogFormat::kRocmText:
       return table_of_rocm_text(text);
     case LogFormat::kAmdText:
@@ -225,7 +226,7 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
     case LogFormat::kJsonRows:
       return table_of_json_rows(text);
     case LogFormat::kPrometheus:
-      return table_of_prometheus(text);
+      return table_of_prometheus(are_promtool_series(text) ? range_of_promtool(text) : std::string(text));
     case LogFormat::kDcgm:
       return table_of_dcgm(text);
     case LogFormat::kPmon:

@@ -84,6 +84,7 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 [[nodiscard]] Result<LogTable> table_of_long(std::string_view text);     // CSV with a row per metric
 [[nodiscard]] Result<LogTable> table_of_gpustat(std::string_view text);  // gpustat --json, once or again and again
 [[nodiscard]] Result<LogTable> table_of_json_rows(std::string_view text);   // JSON objects that are rows: see below
+[[nodiscard]] Result<LogTable> table_of_gputil(std::string_view text);      // GPUtil.showUtilization() of Python
 [[nodiscard]] Result<LogTable> table_of_prometheus(std::string_view text);  // a range query of dcgm-exporter
 [[nodiscard]] Result<LogTable> table_of_dcgm(std::string_view text);        // dcgmi dmon -e
 [[nodiscard]] Result<LogTable> table_of_pmon(std::string_view text);        // nvidia-smi pmon
@@ -117,6 +118,12 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 // Points of InfluxDB's line protocol with a reading of a GPU; and whether a measurement is of GPUs, by its name.
 [[nodiscard]] bool are_influx_points(std::string_view text);
 [[nodiscard]] bool measures_gpus(std::string_view measurement);
+
+inline constexpr std::string_view kGputilHeader = "| ID | GPU | MEM |";
+
+// Series as promtool query range prints them; and the same as Prometheus answers them.
+[[nodiscard]] bool are_promtool_series(std::string_view text);
+[[nodiscard]] std::string range_of_promtool(std::string_view text);
 
 // Lines with a time in front and readings by their names: "2025-06-03 14:02:11,532 INFO GPU 0: util=87% power=242W".
 [[nodiscard]] bool are_monitor_lines(std::string_view text);

@@ -31,6 +31,21 @@ bool belongs_to_time(std::string_view word) {
 
 }  // namespace
 
+namespace {
+
+// "25/11/15 10:30:15" before "INFO Executor:" is how Log4j has it, as Spark sets it up: the year stands first.
+void put_year_first(std::string& time, std::string_view behind) {
+  constexpr std::array<std::string_view, 6> kLevels{"INFO", "WARN", "ERROR", "DEBUG", "TRACE", "FATAL"};
+  const auto words = words_of(behind.substr(0, 100));
+  const bool level = words.size() > 1 && std::find(kLevels.begin(), kLevels.end(), words[0]) != kLevels.end() &&
+                     words[1].ends_with(':') && words[1][0] >= 'A' && words[1][0] <= 'Z';
+  constexpr std::size_t kDate = 8;
+  if (!level || time.size() <= kDate || time[2] != '/' || time[5] != '/' || time[kDate] != ' ') return;
+  time = fmt::format("20{}-{}-{}{}", time.substr(0, 2), time.substr(3, 2), time.substr(6, 2), time.substr(kDate));
+}
+
+}  // namespace
+
 std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line) {
   constexpr int kMostWords = 6;  // "Mon Feb  3 10:00:00 UTC 2025"
   constexpr std::ptrdiff_t kDigitsOfATime = 10;
@@ -53,6 +68,7 @@ std::optional<std::pair<std::string, std::string_view>> time_in_front(std::strin
     if (!time && !found && parse_time_of_day(front)) time = std::move(front);
     if (time) found.emplace(std::move(*time), line.substr(end));
   }
+  if (found) put_year_first(found->first, found->second);
   return found;
 }
 
@@ -209,11 +225,39 @@ bool are_monitor_lines(std::string_view text) { return are_readings(text, rows_o
 
 bool are_lines_without_times(std::string_view text) { return are_readings(text, rows_of_words); }
 
+namespace {
+
+// Readings below lines with nothing but a time, or where no line says when.
+void add_untimed_lines(std::string_view text, LogTable& table) {
+  std::string time;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = lines.line();
+    if (line.size() >= kLongestMonitorLine) continue;
+    if (auto stamp = time_of_line(line); stamp && (!time.empty() || table.empty())) {
+      time = std::move(*stamp);
+      continue;
+    }
+    auto rows = rows_of_words(line);
+    if (!are_of_a_gpu(rows, line)) continue;
+    for (LogTable::Row& row : rows) {
+      if (!time.empty()) row["timestamp"] = time;
+      table.add(row);
+    }
+  }
+}
+
+}  // namespace
+
 Result<LogTable> table_of_lines(std::string_view text) {
   LogTable table;
-  LineCursor lines(text);
-  while (lines.next())
-    for (const LogTable::Row& row : rows_of_line(lines.line())) table.add(row);
+  if (are_monitor_lines(text)) {
+    LineCursor lines(text);
+    while (lines.next())
+      for (const LogTable::Row& row : rows_of_line(lines.line())) table.add(row);
+  } else {
+    add_untimed_lines(text, table);
+  }
   if (table.empty())
     return fail(Errc::kInvalidInput, "no line with a time and a reading of a GPU",
                 "write them as 2025-06-03 14:02:11 GPU 0: util=87% mem=10240MB");

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/civil_time.h"
 #include "base/strings.h"
 #include "import/column_words.h"
 #include "import/listed_processes.h"
@@ -69,6 +70,9 @@ std::optional<std::string> whole_time(std::string_view line) {
 std::optional<std::string> time_of_line(std::string_view line) {
   line = trim(line);
   if (auto time = whole_time(line)) return time;
+  // "Every 2.0s: nvidia-smi --query-gpu=…   box: Mon Nov  3 09:00:00 2025", as watch(1) heads what it shows
+  if (const auto host = line.rfind(": "); line.starts_with("Every ") && host != std::string_view::npos)
+    return whole_time(trim(line.substr(host + 2)));
   // "=== 1767225600 ===", "--- scraped at 2025-11-05 21:13:00"
   constexpr std::size_t kLongestWords = 24;
   const auto is_mark = [](char c) {
@@ -77,6 +81,7 @@ std::optional<std::string> time_of_line(std::string_view line) {
   while (!line.empty() && is_mark(line.front())) line.remove_prefix(1);
   while (!line.empty() && is_mark(line.back())) line.remove_suffix(1);
   if (auto time = whole_time(line)) return time;
+  if (parse_time_of_day(line)) return std::string(line);  // behind words, as "ETA: 00:12:34", it may be a length
   const auto digit = static_cast<std::size_t>(std::find_if(line.begin(), line.end(), is_digit) - line.begin());
   if (digit == 0 || digit > kLongestWords || !is_mark(line[digit - 1])) return std::nullopt;
   return whole_time(line.substr(digit));

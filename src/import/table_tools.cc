@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tools of GPUs without nvidia-smi print: tegrastats of a Jetson, powermetrics of a Mac, amd-smi monitor.
+// What the tools of GPUs without nvidia-smi print: tegrastats of a Jetson, powermetrics of a Mac, amd-smi monitor;
+// and GPUtil of Python.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -253,6 +254,32 @@ Result<LogTable> table_of_amd_monitor(std::string_view text) {
     return fail(Errc::kInvalidInput, "a header of amd-smi monitor and no row of a GPU",
                 fmt::format("{} > gpu.csv", log_command("amd")));
   table.extra.emplace(kVendor, "amd");
+  return table;
+}
+
+// | ID | GPU | MEM |
+// ------------------
+// |  0 | 89% | 61% |
+// The last is how full the memory is, which is no use of it without its size.
+Result<LogTable> table_of_gputil(std::string_view text) {
+  LogTable table;
+  std::string time;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (!line.starts_with('|')) {
+      if (auto stamp = time_of_line(line)) time = std::move(*stamp);
+      continue;
+    }
+    const auto cells = split(line, '|');
+    if (cells.size() != 5 || !parse_number<int>(trim(cells[1])) || !trim(cells[2]).ends_with('%')) continue;
+    LogTable::Row row{{"index", std::string(trim(cells[1]))}, {"utilization.gpu", std::string(number_at(cells[2]))}};
+    if (!time.empty()) row["timestamp"] = time;
+    table.add(row);
+  }
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "GPUtil's table without a row of a GPU", "GPUtil.showUtilization()");
+  table.left_out = {"MEM"};
   return table;
 }
 

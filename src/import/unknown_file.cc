@@ -76,6 +76,8 @@ constexpr std::array kTexts{
          "sleep 1; "
          "done > gpu.log"},
     Text{"\"Start_Timestamp\",\"End_Timestamp\"", "kernels as rocprof traced them, in a form that is not read", kRun},
+    Text{"Self CPU %", "the table that PyTorch's profiler prints: sums, and nothing of when they were",
+         "the trace itself is read: prof.export_chrome_trace(\"trace.json\")"},
     Text{"<html", "a web page", kLog},
     Text{"CPU Efficiency:", "means of a whole job, as seff prints them: nothing of what the GPU did when", kLog},
     Text{"|TRESUsageIn", "what sacct keeps of whole jobs: nothing of what the GPU did when", kLog},
@@ -84,10 +86,6 @@ constexpr std::array kTexts{
          "amd-smi monitor -w 1 --csv > gpu.csv, or rocm-smi again and again, each after a date"},
     Text{",datetime_start,datetime_complete", "a table of a study's trials, as trials_dataframe() makes it", kStudy},
     Text{"CSV output\"\n\"Author:\"", "a table of dstat or dool, of which no column of a GPU is known", kLog},
-    Text{"| ID | GPU | MEM |", "GPUtil's table, which does not say when a row was taken",
-         "write a line with the time and the readings: 2025-06-03 14:02:11 GPU 0: util=87%; or beside the job: "
-         "nvidia-smi "
-         "--query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1 > gpu.csv"},
 };
 
 constexpr std::string_view kDoctor = "headroom doctor, on that machine, says what is missing there";
@@ -245,6 +243,13 @@ bool is_other_table(const std::vector<std::string_view>& cells) {
 
 namespace {
 
+// "[GPU 0] util: 87%" is a line that somebody printed.
+bool begins_json(std::string_view text) {
+  if (!text.starts_with('[')) return text.starts_with('{');
+  const std::string_view inside = trim(text.substr(1));
+  return inside.empty() || std::string_view("[{\"]-0123456789").find(inside[0]) != std::string_view::npos;
+}
+
 // Of XML and JSON of a tool that is not known, what is in it; nothing of other texts.
 std::optional<Error> unknown_structure(const std::string& name, std::string_view head) {
   const auto unknown = [&](std::string_view what, std::string_view next) {
@@ -254,7 +259,7 @@ std::optional<Error> unknown_structure(const std::string& name, std::string_view
     return unknown(
         fmt::format("XML of a tool that is not known, not a log{}", elements_words(head)),
         fmt::format("{}, such as a table with a time, utilization.gpu in percent and memory.used in MiB", kAccepted));
-  if (const char first = trim(head)[0]; first == '{' || first == '[') {
+  if (begins_json(trim(head))) {
     if (const auto lines = lines_of_records(head.substr(0, std::min(head.size(), head.rfind('\n')))))
       return unknown(
           fmt::format("records of a collector of logs, whose lines are no log that is known; the first is '{}'",
@@ -320,9 +325,8 @@ Error unknown_file(const std::string& name, std::string_view text) {
                  fmt::format("if it is the utilisation: tr ' ' , < {} | headroom why - --columns "
                              "timestamp,utilization.gpu,-",
                              typed_word(name)));
-  if (are_lines_without_times(text))
-    return error("lines with readings of a GPU, and no time in front of them",
-                 "write the time first: 2025-06-03 14:02:11 GPU 0: util=87%; or " + std::string(kLog));
+  if (seen.first.find(',') == std::string_view::npos && is_csv_header(words_of(seen.first)))
+    return error("a table between blanks, as pandas prints it", "save it: df.to_csv(\"gpu.csv\")");
   if (seen.progress >= kEnough) return error("what a program printed, without a reading of a GPU", kRun);
   return error(
       fmt::format("a text in which no reading of a GPU is known; it begins with '{}'", seen.first.substr(0, kShown)),

@@ -20,4 +20,10 @@ std::string slurm_words(const std::optional<SlurmJob>& job) {
   return words;
 }
 
+std::string rank_words(const Attrs& extra) {
+  const auto rank = extra.find("rank"), ranks = extra.find("world_size");
+  if (rank == extra.end() || ranks == extra.end() || ranks->second == "1") return "";
+  return fmt::format("Rank {} of {}", visible(rank->second), visible(ranks->second));
+}
+
 }  // namespace headroom::report

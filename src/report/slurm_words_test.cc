@@ -25,6 +25,12 @@ TEST(SlurmWords, WhereItRanInOneLine) {
   EXPECT_EQ(slurm_words(std::nullopt), "");
 }
 
+TEST(SlurmWords, TheRankOfATrace) {
+  EXPECT_EQ(rank_words({{"rank", "1"}, {"world_size", "4"}}), "Rank 1 of 4");
+  EXPECT_EQ(rank_words({{"rank", "0"}, {"world_size", "1"}}), "") << "there are no others";
+  EXPECT_EQ(rank_words({{"rank", "3"}}), "");
+}
+
 // A job that runs, half of its hour over, in a step of Slurm.
 Explanation running(std::int64_t left_of_limit_seconds) {
   Explanation e;

@@ -358,6 +358,8 @@ std::string to_text(const Explanation& explanation, const TextOptions& wanted) {
     text += wrap(progress_of(explanation) + ".", options.width, "Progress: ", "  ");
   if (const std::string where = slurm_words(slurm_job(explanation.meta)); !where.empty())
     text += wrap(where + ".", options.width, "", "  ");
+  else if (const std::string rank = rank_words(explanation.meta.extra); !rank.empty())
+    text += rank + ".\n";
   for (const std::string& words : explanation.about_parts) text += wrap(words + ".", options.width, "- ", "  ");
   text += "\n";
   if (!explanation.requirements.empty()) text += requirements_text(explanation.requirements, options) + "\n";
