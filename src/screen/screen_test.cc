@@ -176,6 +176,7 @@ TEST(Picture, AMomentIsNoAlarm) {
   watched.explanation.too_few = true;
   for (Finding& finding : watched.explanation.findings) finding.confidence = Confidence::kLow;
   EXPECT_THAT(watched.text(), Not(HasSubstr("! ")));
+  EXPECT_THAT(watched.text(), HasSubstr("Too short a time to tell what costs."));
   watched.explanation.findings.back().confidence = Confidence::kHigh;  // what the driver itself said
   EXPECT_THAT(watched.text(), HasSubstr("! " + watched.explanation.findings.back().title.substr(0, 20)));
 }
