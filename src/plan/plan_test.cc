@@ -766,6 +766,13 @@ TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
   for (const Projection& one : p.projections) EXPECT_THAT(one.what, ::testing::Not(::testing::HasSubstr("GPU part")));
 }
 
+TEST(Plan, OfOneReadingItSaysWhatWouldBeEnough) {
+  const Plan p = plan(explain(readings(1, [](double) { return 0.0; })));
+  EXPECT_TRUE(p.options.empty());
+  EXPECT_THAT(p.nothing,
+              ::testing::HasSubstr("to plan from it: log for minutes, once a second, or record the job itself"));
+}
+
 TEST(Plan, BesideAnIdleGpuItSaysWhatBothMakeOfTheGpuPart) {
   RecordingBuilder recording(90);
   recording.gpu(0, [](double t) { return t < 30 ? 0.5 : 0.0; }).gpu(1, [](double) { return 0.0; });
