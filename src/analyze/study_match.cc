@@ -311,6 +311,9 @@ void Matching::add_whole(StudyMatch& match) const {
   MemoryAt together;
   for (const Worker& worker : workers_) add_memory(recording_, worker, begin_, end_, together);
   match.memory_at_once_bytes = most_of(together);
+  if (samples_.size() == 1)
+    match.gpu_memory_bytes =
+        device_of(recording_.sources[static_cast<std::size_t>(samples_.begin()->first)]).memory_total_bytes;
   if (several_at_once_ || match.trials.empty()) return;
   for (const Worker& worker : workers_)
     if (const auto most = most_memory(recording_, worker, begin_, end_))

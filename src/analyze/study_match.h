@@ -40,6 +40,7 @@ struct StudyMatch {
   std::optional<double> gpu_busy;  // share of that in which a kernel ran, over the GPUs that the job's processes held
   std::optional<std::int64_t> memory_per_trial_bytes;  // highest of a process, where none ran several trials at once
   std::optional<std::int64_t> memory_at_once_bytes;    // highest of all processes of the job together, at a reading
+  std::optional<std::int64_t> gpu_memory_bytes;        // what its GPU has, where its processes were on one alone
   std::vector<OutOfMemoryTrial> out_of_memory;         // a recording keeps the first lines that say so, not all
   std::vector<TrialUse> trials;                        // those that a process of the job was there for
 };

@@ -199,6 +199,14 @@ TEST(StudyMatch, MemoryAtOnceIsThatOfAllProcessesTogether) {
   const StudyMatch match = match_study(builder.build(), {trial(0, 0, 28), trial(1, 2, 58), trial(2, 29, 59)});
   EXPECT_EQ(match.memory_per_trial_bytes, std::int64_t{1} << 30);
   EXPECT_EQ(match.memory_at_once_bytes, std::int64_t{2} << 30);
+  EXPECT_EQ(match.gpu_memory_bytes, std::int64_t{48} << 30);
+}
+
+TEST(StudyMatch, WhereTrialsRanOnTwoGpusNoneHasTheMemory) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, two_bursts).gpu(1, two_bursts).process(100, 1, 0, 60, 1).process(200, 1, 0, 60, 1);
+  builder.context(100, 0, 1, 60).context(200, 1, 1, 60);
+  EXPECT_FALSE(match_study(builder.build(), {trial(0, 0, 28), trial(1, 2, 58)}).gpu_memory_bytes);
 }
 
 TEST(StudyMatch, AnotherTimeOrOthersProcessesMatchNothing) {

@@ -149,7 +149,7 @@ Result<Comparison> compared(const CompareOptions& options, const ImportOptions& 
   if (!options.changed.empty()) request.changed = options.changed;
   request.here = current_directory();
   Comparison comparison = compare::compare(a, b, request);
-  HR_TRY(comparison.requirements, judged_of(requirements, b.figures));
+  HR_TRY(comparison.requirements, judged_of(requirements, compare::with_speedup(b.figures, comparison)));
   if (const auto& [paths, tolerance] = options.artefacts; !paths.empty()) {
     HR_TRY(comparison.artefacts, compare_artefacts(paths[0], paths[1], tolerance));
   }

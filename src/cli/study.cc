@@ -327,6 +327,7 @@ void add(const StudyMatch& match, const OpenedRecording& opened, tune::StudyOpti
                                   .memory_per_trial_bytes = match.memory_per_trial_bytes,
                                   .memory_at_once_bytes = match.memory_at_once_bytes,
                                   .trials_matched = static_cast<std::int64_t>(match.trials.size())};
+  if (!told.gpu_memory_bytes && !match.trials.empty()) told.gpu_memory_bytes = match.gpu_memory_bytes;
   for (const TrialUse& use : match.trials) {
     told.recording->shared |= use.shared;
     tune::TrialMeasured& measured = told.measured[use.number];

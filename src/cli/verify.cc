@@ -205,7 +205,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
   HR_TRY(const compare::Side before, side_before(options, plan, import));
   HR_TRY(const compare::Side after, side_of(options.recording, {}, import));
   Verification v = compare::verify(plan, applied, before, after, {.here = current_directory()});
-  HR_TRY(v.comparison.requirements, judged_of(requirements, after.figures));
+  HR_TRY(v.comparison.requirements, judged_of(requirements, compare::with_speedup(after.figures, v.comparison)));
   HR_TRY(const std::string path, path_of_recording(options.recording));
   v.plan = options.plan, v.recording = path;
   if (!options.no_history) {

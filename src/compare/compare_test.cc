@@ -93,8 +93,8 @@ TEST(Compare, AValidPairOfBatchesIsOfTheTasksThatBothCanDo) {
   few.samples[1].outcome = "failed";
   const Comparison c = compare(all, few, {.here = "/work"});
   EXPECT_EQ(c.valid_command,
-            "headroom ab -- headroom batch --fresh --folder=ab-A.batch --quiet --no-record '--only=task t0' "
-            "'--only=task t2' base.toml --per-gpu=3 --- headroom batch --fresh --folder=ab-B.batch --quiet --no-record "
+            "headroom ab -- headroom batch --fresh --quiet --no-record --folder=ab-A.batch '--only=task t0' "
+            "'--only=task t2' base.toml --per-gpu=3 --- headroom batch --fresh --quiet --no-record --folder=ab-B.batch "
             "'--only=task t0' '--only=task t2' experiment.toml");
   EXPECT_THAT(c.valid_note, HasSubstr("1 task of both is left out, as it failed"));
   EXPECT_THAT(c.valid_note, HasSubstr("Valid once a task does the same work in both"));
@@ -102,8 +102,9 @@ TEST(Compare, AValidPairOfBatchesIsOfTheTasksThatBothCanDo) {
   few.samples.push_back({.task = "t1", .begin = 900, .end = 910, .steps = 200});
   const std::string mended = compare(all, few, {.here = "/else"}).valid_command;
   EXPECT_THAT(mended, HasSubstr("'--only=task t1' '--only=task t2' base.toml"));
-  EXPECT_THAT(mended, ::testing::EndsWith("--- env -C /work headroom batch --fresh --folder=ab-B.batch --quiet "
-                                          "--no-record experiment.toml"));
+  EXPECT_THAT(mended, ::testing::EndsWith("--- env -C /work headroom batch --fresh --quiet --no-record "
+                                          "--folder=ab-B.batch experiment.toml"))
+      << "a flag before the file would read as an option with its value";
   few.batch->all_of_it = false;  // what it was given has more
   EXPECT_THAT(compare(all, few).valid_command, HasSubstr("'--only=task t2' experiment.toml"));
 }
@@ -119,7 +120,7 @@ TEST(Compare, AValidPairOfBatchesFollowsWhatTheyWereGiven) {
   EXPECT_THAT(compare(a, b).valid_command, HasSubstr("headroom ab -- ")) << "each is given the first";
   a.batch->words = b.batch->words = "", a.batch->from_stdin = b.batch->from_stdin = true;
   const Comparison lines = compare(a, b, {.here = "/work"});
-  EXPECT_THAT(lines.valid_command, HasSubstr("-- headroom batch --fresh --folder=ab-A.batch --quiet --no-record "
+  EXPECT_THAT(lines.valid_command, HasSubstr("-- headroom batch --fresh --quiet --no-record --folder=ab-A.batch "
                                              "TASKS_OF_A --- "));
   EXPECT_THAT(lines.valid_note, HasSubstr("TASKS_OF_B: a file with the lines that B had on standard input"));
 }

@@ -40,6 +40,14 @@ bool keeps(const Requirement& requirement, double value) {
   return false;
 }
 
+constexpr std::string_view kSpeedup = "speedup";  // of two runs; a figure of none
+
+bool steps_may_differ(const Comparison& c) {
+  return c.unit == "step" && std::any_of(c.reasons.begin(), c.reasons.end(), [](const ComparedReason& one) {
+           return one.reason == CompareReason::kDifferentWork;
+         });
+}
+
 bool wants_much(Sense sense) { return sense == Sense::kMore || sense == Sense::kAtLeast; }
 
 struct Number {
@@ -137,7 +145,7 @@ void add_stats(const Explanation& e, std::size_t device, std::vector<Figure>& fi
 std::string own_metrics(const std::vector<Figure>& figures) {
   std::set<std::string> names;
   for (const Figure& figure : figures)
-    if (figure_info(figure.name) == nullptr) names.insert(figure.name);
+    if (figure_info(figure.name) == nullptr && figure.name != kSpeedup) names.insert(figure.name);
   return join(std::vector<std::string>(names.begin(), names.end()), ", ");
 }
 
@@ -158,7 +166,7 @@ std::string why_none(const Requirement& requirement, const std::vector<Figure>& 
 std::string known_figures() {
   std::vector<std::string> names;
   for (const FigureInfo& figure : kFigures) names.emplace_back(figure.name);
-  return join(names, ", ");
+  return fmt::format("{}, and of two runs {}", join(names, ", "), kSpeedup);
 }
 
 Result<Requirement> parse_requirement(std::string_view text) {
@@ -248,6 +256,21 @@ std::vector<Figure> figures_of_study(const StudyReport& report, const std::vecto
   figures.push_back(best);
   for (const std::string& name : objectives)
     if (name != best.name) best.name = name, figures.push_back(best);
+  return figures;
+}
+
+std::vector<Figure> with_speedup(std::vector<Figure> figures, const Comparison& comparison) {
+  const std::string name(kSpeedup);
+  if (std::any_of(figures.begin(), figures.end(), [&](const Figure& figure) { return figure.name == name; }))
+    return figures;
+  if (!comparison.ratio) {
+    figures.push_back({name, "", std::nullopt, "these two cannot be compared"});
+  } else if (steps_may_differ(comparison)) {
+    figures.push_back({name, "", std::nullopt, "the steps of A and B may hold different numbers of samples"});
+  } else {
+    figures.push_back({name, "the slow end of its 95 % interval", 1 / comparison.ratio->high, ""});
+    figures.push_back({name, "the fast end of its 95 % interval", 1 / comparison.ratio->low, ""});
+  }
   return figures;
 }
 

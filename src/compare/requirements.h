@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "compare/side.h"
+#include "model/comparison.h"
 #include "model/explanation.h"
 #include "model/figure.h"
 #include "model/requirement.h"
@@ -31,6 +32,10 @@ namespace headroom::compare {
 // How many trials failed, and the best value: as "value", and by the name that the study gives its objective.
 [[nodiscard]] std::vector<Figure> figures_of_study(const StudyReport& report,
                                                    const std::vector<std::string>& objectives);
+
+// Those of B, and "speedup" where its job writes none of that name: A's time at equal work over B's, at both ends of
+// its interval, so that a limit has to hold at both; not known where there is no ratio of equal work.
+[[nodiscard]] std::vector<Figure> with_speedup(std::vector<Figure> figures, const Comparison& comparison);
 
 // Kept where each figure of that name keeps it; not known where none breaks it and one was not measured.
 [[nodiscard]] JudgedRequirement judged(const Requirement& requirement, const std::vector<Figure>& figures);

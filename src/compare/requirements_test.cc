@@ -137,6 +137,24 @@ TEST(Figures, OfAStudyAreItsBestValueAndItsFailedTrials) {
   EXPECT_EQ(of("value>=0.97").why_not, "no trial has completed with a value");
 }
 
+TEST(Figures, ASpeedupHasToBeReachedByAllOfItsInterval) {
+  Comparison two{.unit = "task", .ratio = Ratio{.value = 0.6, .low = 0.5, .high = 0.8}};
+  const auto of = [&](std::string_view text) { return judged(read(text), with_speedup({}, two)); };
+  EXPECT_EQ(of("speedup>=1.2").kept, true);
+  EXPECT_EQ(of("speedup>=1.4").kept, false);
+  EXPECT_EQ(of("speedup>=1.4").value, 1.25);
+  EXPECT_EQ(of("speedup>=1.4").of, "the slow end of its 95 % interval");
+  EXPECT_EQ(of("speedup<1.5").value, 2);
+  two.reasons = {{CompareReason::kDifferentWork, "different work", false}};
+  EXPECT_EQ(of("speedup>=1.2").kept, true) << "per task it is no matter";
+  two.unit = "step";
+  EXPECT_EQ(of("speedup>=1.2").kept, std::nullopt);
+  two.ratio.reset();
+  EXPECT_EQ(of("speedup>=1.2").why_not, "these two cannot be compared");
+  EXPECT_EQ(of("f1>0").why_not, "no metric of the job was recorded");
+  EXPECT_EQ(judged(read("speedup>=3"), with_speedup({{"speedup", "", 4, ""}}, two)).kept, true) << "the job's own";
+}
+
 TEST(Figures, ThatFewReadingsDoNotTellAreNotKnown) {
   Explanation e = explanation();
   e.devices[0].metrics[0].samples = 2;

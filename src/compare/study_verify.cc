@@ -285,10 +285,13 @@ StudyVerification verify_study(const StudyReport& plan, const WhatIf& change, co
   }
   const auto predicted = predicted_of(plan, change, measured.ended, measured.since);
   if (!predicted || !measured.first) {
-    v.why = measured.ended < kFewestVerified
-                ? fmt::format("too few to say: {} ended before the last one began, and {} have to",
-                              count_of(measured.ended, "trial"), kFewestVerified)
-                : "the plan's study had too few trials to predict so many";
+    v.why =
+        measured.ended < kFewestVerified
+            ? fmt::format(
+                  "too few to say: {} ended before the last one began, and {} have to; go on with this study for {}",
+                  count_of(measured.ended, "trial"), kFewestVerified,
+                  count_of(kFewestVerified - measured.ended, "more trial"))
+            : "the plan's study had too few trials to predict so many";
     return v;
   }
   const auto before = predicted_of(plan, *plan.as_it_is, predicted->trials, measured.since);

@@ -172,7 +172,10 @@ TEST(StudyVerify, OfFewerThanTenTrialsItIsTooFewToSay) {
   const StudyVerification v = verify_study(of, of.what_if[0], {.report = now, .ended = 9, .first = {}});
   EXPECT_EQ(v.kept, std::nullopt);
   EXPECT_TRUE(v.figures.empty());
-  EXPECT_THAT(v.why, HasSubstr("too few to say: 9 trials ended before the last one began"));
+  EXPECT_THAT(
+      v.why,
+      HasSubstr("too few to say: 9 trials ended before the last one began, and 10 have to; go on with this study for "
+                "1 more trial"));
   EXPECT_EQ(predicted_of(of, of.what_if[0], 10, 0)->trials, 10);
   EXPECT_EQ(predicted_of(of, of.what_if[0], 24, 0)->trials, 10);
   EXPECT_EQ(predicted_of(of, of.what_if[0], 400, 0)->trials, 25);

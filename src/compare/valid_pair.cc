@@ -121,7 +121,7 @@ std::string batch_command(const BatchAsked& asked, const char* name, const Keys&
     ++chosen;
   }
   if (asked.all_of_it && chosen == asked.tasks.size()) only.clear();
-  std::string command = fmt::format("headroom batch --fresh --folder=ab-{}.batch --quiet --no-record{}", name, only);
+  std::string command = fmt::format("headroom batch --fresh --quiet --no-record --folder=ab-{}.batch{}", name, only);
   if (asked.from_stdin) command += fmt::format(" TASKS_OF_{}", name);
   return asked.words.empty() ? command : command + " " + asked.words;
 }

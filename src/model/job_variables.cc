@@ -14,10 +14,10 @@ namespace {
 constexpr std::array<std::string_view, 15> kPrefixes{
     "CUBLAS_", "CUDA_", "CUDNN_", "GOMP_", "JAX_", "KMP_", "MKL_", "NCCL_", "NUMEXPR_", "OMP_", "OPENBLAS_", "PYTORCH_",
     "TORCH_", "VECLIB_", "XLA_"};
-constexpr std::array<std::string_view, 17> kNames{
+constexpr std::array<std::string_view, 18> kNames{
     "ACCELERATE_MIXED_PRECISION", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NUM_WORKERS", "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES",
     "PYTHONHASHSEED", "PYTHONUNBUFFERED", "RANK", "TF_CPP_MIN_LOG_LEVEL", "TF_ENABLE_ONEDNN_OPTS",
-    "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "TF_XLA_FLAGS", "TOKENIZERS_PARALLELISM", "WORLD_SIZE"};
+    "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "TF_XLA_FLAGS", "TOKENIZERS_PARALLELISM", "USE_AMP", "WORLD_SIZE"};
 constexpr std::array<std::string_view, 5> kPlaces{
     "CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "NODE_RANK", "NVIDIA_VISIBLE_DEVICES", "RANK"};
 // clang-format on

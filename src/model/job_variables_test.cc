@@ -7,7 +7,8 @@ namespace headroom {
 namespace {
 
 TEST(JobVariables, OfTheEnvironmentOnlyAListIsKept) {
-  for (const char* kept : {"OMP_NUM_THREADS", "CUDA_LAUNCH_BLOCKING", "NCCL_P2P_DISABLE", "NUM_WORKERS", "WORLD_SIZE"})
+  for (const char* kept :
+       {"OMP_NUM_THREADS", "CUDA_LAUNCH_BLOCKING", "NCCL_P2P_DISABLE", "NUM_WORKERS", "USE_AMP", "WORLD_SIZE"})
     EXPECT_TRUE(is_job_variable(kept)) << kept;
   for (const char* left :
        {"HOME", "PATH", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "USER", "MY_CUDA_X", ""})

@@ -48,6 +48,35 @@ std::optional<double> figure(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+struct Pair {
+  std::string_view name, value;
+};
+
+// "Val Sharpe: 0.027", with nothing beside it.
+std::optional<Pair> pair_of(std::string_view line) {
+  static const RE2 alone(
+      R"(\s*([A-Za-z][\w/-]*(?: [A-Za-z][\w/-]*){0,2})\s*[:=]\s*([-+]?(?:\d[\d.]*|\.\d+)(?:[eE][-+]?\d+)?)%?\s*)");
+  re2::StringPiece name, value;
+  if (!RE2::FullMatch(re2::StringPiece(line.data(), line.size()), alone, &name, &value)) return std::nullopt;
+  return Pair{{name.data(), name.size()}, {value.data(), value.size()}};
+}
+
+// What says where a training is or how long it took, and is no metric of it.
+bool is_no_metric(std::string_view name) {
+  constexpr std::array<std::string_view, 21> kOther{
+      "epoch", "step", "global_step", "iteration", "iter", "batch", "time", "eta",    "elapsed", "remaining", "total",
+      "took",  "rank", "duration",    "seed",      "fold", "size",  "gpu",  "device", "worker",  "trial"};
+  return std::find(kOther.begin(), kOther.end(), name) != kOther.end();
+}
+
+// "Val Sharpe" is val_sharpe.
+std::string as_name(std::string_view words) {
+  std::string name = lower(words);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+  return name;
+}
+
 // Where a training is, and no metric of it.
 bool is_place(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPlaces{"epoch", "step", "global_step", "iteration", "iter", "batch"};
@@ -90,6 +119,7 @@ const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
   kept_.clear();
   if (line.size() > kLongestLine) line = line.substr(0, kLongestLine);
   take_patterns(line);
+  const bool below_metric = std::exchange(metric_above_, false);
   // A bar that is not to stay is painted over with blanks.
   if (trim(line).empty()) {
     if (validation_bar_open_) resume();
@@ -118,6 +148,9 @@ const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
   if (has(LineKind::kEpochTold) || has(LineKind::kValidationEnds) || has(LineKind::kStep) || has(LineKind::kMetrics)) {
     take_metrics(body, Form::kWords);
     take_own_metrics(body);
+    metric_above_ = pair_of(body).has_value();
+  } else if (below_metric && kinds.empty()) {
+    take_metric_below(body);
   }
   return marks_;
 }
@@ -268,9 +301,7 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
     if (const auto number = figure({value.data(), value.size()})) {
       std::string called(name.data(), name.size());
       if (form == Form::kWords) {  // "Train Loss" is the train_loss of others
-        called = without_sentence(lower(called));
-        std::replace_if(
-            called.begin(), called.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+        called = as_name(without_sentence(lower(called)));
       }
       metric(called, *number);
     }
@@ -285,12 +316,9 @@ void LineMarks::take_own_metrics(std::string_view text) {
   static const RE2 known(R"((?i).*(?:)" HEADROOM_TOLD R"())");
   static const RE2 unit(
       R"((?i)%?(?:[^\s%].*|\s+(?:s|secs?|seconds|ms|mins?|minutes|h|hours|[kmg]i?b|[a-z]+/s(?:ec)?)))");
-  constexpr std::array<std::string_view, 21> kOther{
-      "epoch", "step", "global_step", "iteration", "iter", "batch", "time", "eta",    "elapsed", "remaining", "total",
-      "took",  "rank", "duration",    "seed",      "fold", "size",  "gpu",  "device", "worker",  "trial"};
   const auto take = [&](re2::StringPiece name, re2::StringPiece value) {
     const std::string called(name.data(), name.size());
-    if (RE2::FullMatch(called, known) || std::find(kOther.begin(), kOther.end(), lower(called)) != kOther.end()) return;
+    if (RE2::FullMatch(called, known) || is_no_metric(lower(called))) return;
     if (const auto number = figure({value.data(), value.size()})) metric(called, *number);
   };
   re2::StringPiece rest(text.data(), text.size()), name, value, behind;
@@ -300,6 +328,17 @@ void LineMarks::take_own_metrics(std::string_view text) {
   }
   for (const std::string_view part : split(text.substr(std::min(text.size(), text.find('|'))), '|'))
     if (RE2::FullMatch(re2::StringPiece(part.data(), part.size()), cell, &name, &value)) take(name, value);
+}
+
+// Below a line that is a known metric and nothing else, "Val Sharpe: 0.027" is one of the job's own, and so on; a
+// number without a point counts something.
+void LineMarks::take_metric_below(std::string_view line) {
+  const auto pair = pair_of(line);
+  metric_above_ = pair.has_value();
+  if (!pair || pair->value.find_first_of(".eE") == std::string_view::npos) return;
+  const auto words = split(pair->name, ' ');
+  if (std::any_of(words.begin(), words.end(), [](std::string_view word) { return is_no_metric(lower(word)); })) return;
+  if (const auto value = figure(pair->value)) metric(as_name(pair->name), *value);
 }
 
 // Several ranks may say of the same epoch that it begins.

@@ -55,6 +55,7 @@ class LineMarks {
   enum class Form : std::uint8_t { kEquals, kColon, kDashColon, kWords };
   void take_metrics(std::string_view text, Form form);
   void take_own_metrics(std::string_view text);
+  void take_metric_below(std::string_view line);
   void phase(std::string_view name);
   void resume() { phase(base_); }
   [[nodiscard]] bool interrupted() const;
@@ -88,6 +89,7 @@ class LineMarks {
   bool keras_validates_ = false;
   bool trainer_ = false, trainer_evaluates_ = false;  // Hugging Face's
   bool best_follows_ = false;
+  bool metric_above_ = false;              // the line before was a metric alone
   std::optional<std::int64_t> last_step_;  // of lines with numbers of steps
   double samples_per_step_ = 0;
 };

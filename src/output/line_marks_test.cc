@@ -13,6 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 TEST(LineMarks, MetricsOfJsonLinesAndOfSentences) {
   Said json;
@@ -395,6 +397,19 @@ TEST(LineMarks, FoldsAreToldAndTheirEpochsBeginAnew) {
   Said metrics;
   metrics.print("fold 1/3 loss=0.34 sharpe=1.2\nTraining fold 2\nFold 2 results are in\nfolds: 5\n");
   EXPECT_THAT(metrics.progress, ElementsAre("fold 1/3 within"));
+}
+
+TEST(LineMarks, ABlockOfFiguresBelowAKnownMetricIsOfTheJobsOwn) {
+  Said said;
+  said.print(
+      "Train Loss: 0.3592\nVal Loss:   0.3616\nVal Sharpe: 0.027082\nVal IC:     -0.004790\nVal RankIC: 0.005753\n"
+      "Hit Rate:   0.5300\nPatience: 3\nEpoch time: 7.1\nSaved.\nLearning Rate: 0.001\n");
+  EXPECT_THAT(said.metrics,
+              UnorderedElementsAre(Pair("train_loss", 0.3592), Pair("val_loss", 0.3616), Pair("val_sharpe", 0.027082),
+                                   Pair("val_ic", -0.00479), Pair("val_rankic", 0.005753), Pair("hit_rate", 0.53)));
+  Said alone;
+  alone.print("GPU Memory: 85.0\nepoch 3 loss 0.34 of 5\nTemperature: 0.7\n");
+  EXPECT_THAT(alone.metrics, UnorderedElementsAre(Pair("loss", 0.34)));
 }
 
 TEST(LineMarks, EveryRuleOfTheTableKnowsItsExample) {

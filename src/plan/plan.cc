@@ -28,7 +28,9 @@ std::string why_nothing(const Explanation& e) {
     if (finding.cause == Cause::kHealthy)
       return fmt::format("Healthy: no change is worth its risk ({})", finding.evidence.front());
   if (e.ledger.budget() == 0) return "No GPU was recorded: nothing to plan for";
-  if (e.too_few) return "It was looked at too seldom, or for too short a time, to plan from it";
+  if (e.too_few)
+    return "It was looked at too seldom, or for too short a time, to plan from it: log for minutes, once a second, or "
+           "record the job itself (headroom run -- CMD)";
   const bool any = std::any_of(e.findings.begin(), e.findings.end(), [](const Finding& f) { return f.cost() > 0; });
   if (!any && !ended_badly(e).empty())
     return "What the job computed before it failed may be lost; beside that no loss is large enough to be worth a "

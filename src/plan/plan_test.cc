@@ -763,6 +763,31 @@ TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
   EXPECT_THAT(p.projections[0].what, ::testing::StartsWith("the remaining 16:40"));
   EXPECT_NEAR(p.projections[0].low_seconds, 875, 0.1);
   EXPECT_NEAR(p.projections[1].low_seconds, 750, 0.1);
+  for (const Projection& one : p.projections) EXPECT_THAT(one.what, ::testing::Not(::testing::HasSubstr("GPU part")));
+}
+
+TEST(Plan, OfOneReadingItSaysWhatWouldBeEnough) {
+  const Plan p = plan(explain(readings(1, [](double) { return 0.0; })));
+  EXPECT_TRUE(p.options.empty());
+  EXPECT_THAT(p.nothing,
+              ::testing::HasSubstr("to plan from it: log for minutes, once a second, or record the job itself"));
+}
+
+TEST(Plan, BesideAnIdleGpuItSaysWhatBothMakeOfTheGpuPart) {
+  RecordingBuilder recording(90);
+  recording.gpu(0, [](double t) { return t < 30 ? 0.5 : 0.0; }).gpu(1, [](double) { return 0.0; });
+  recording.process(100, 1, 0, 90, 0.1).context(100, 0, 0, 90, 0.2);
+  Explanation e = explain(recording.build());
+  ASSERT_EQ(e.ledger.devices.size(), 2U);
+  const Nanos span = e.ledger.span();
+  e.pipeline = Pipeline{.gpu_part = span / 3, .kernels = span / 6, .rest = span - span / 3};
+  const Plan p = plan(e, {.left = 1080 * kSecond});
+  ASSERT_GE(p.projections.size(), 4U);
+  EXPECT_EQ(p.projections[2].what, "the remaining 18:00 with its GPU part split evenly over 2 GPUs");
+  EXPECT_NEAR(p.projections[2].low_seconds, 900, 0.1);
+  EXPECT_EQ(p.projections[2].low_seconds, p.projections[2].high_seconds);
+  EXPECT_EQ(p.projections[3].what, "the remaining 18:00 however fast its GPU part becomes");
+  EXPECT_NEAR(p.projections[3].low_seconds, 720, 0.1);
 }
 
 TEST(Plan, AsManyTasksPerGpuAsThereWereGainNothing) {

@@ -30,6 +30,13 @@ std::optional<Nanos> period_of(const Explanation& e) {
   return period;
 }
 
+// Beside one that worked: whether the job can have both is what its owner wants to know.
+bool a_gpu_stood_idle(const Explanation& e) {
+  for (std::size_t device = 0; device < e.ledger.devices.size(); ++device)
+    if (e.ledger.busy(device) == 0) return e.ledger.busy() > 0;
+  return false;
+}
+
 Nanos times(Nanos one, std::int64_t count) {
   constexpr double kMost = 9e18;
   const double all = static_cast<double>(one) * static_cast<double>(count);
@@ -59,6 +66,14 @@ std::vector<Projection> projections(const Explanation& e, const PlanRequest& req
     list.push_back({which + " with kernels twice as fast", rest + kernels / 2, rest + kernels / 2,
                     "if all else takes as long as now"});
     list.push_back({which + " however fast the kernels become", rest, rest, "if all else takes as long as now"});
+    if (const std::size_t gpus = a_gpu_stood_idle(e) ? e.ledger.devices.size() : 1; gpus > 1) {
+      const double part = seconds(all) * seconds(e.pipeline->gpu_part) / seconds(e.ledger.span());
+      const double others = seconds(all) - part, shared = others + part / static_cast<double>(gpus);
+      list.push_back({fmt::format("{} with its GPU part split evenly over {} GPUs", which, gpus), shared, shared,
+                      "if it can be split, and all else takes as long as now"});
+      list.push_back(
+          {which + " however fast its GPU part becomes", others, others, "if all else takes as long as now"});
+    }
   }
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
   const bool asked = request.epochs || request.trials;

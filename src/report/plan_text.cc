@@ -167,6 +167,10 @@ std::string plan_headline(const Plan& plan) {
   if (!plan.nothing.empty()) return plan.nothing + ".";
   auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
   const auto gains = [](const Option& option) { return option.gain.high > 1; };
+  const auto unbounded = [](const Option& option) { return option.gain.condition.starts_with("not bounded"); };
+  if (const auto one = std::find_if(plan.options.begin(), plan.options.end(), unbounded);
+      first == plan.options.end() && one != plan.options.end())
+    return fmt::format("What can be gained is {}; what to do about what was found:", one->gain.condition);
   if (first == plan.options.end())
     return fmt::format("{}; what to do about it:", std::any_of(plan.options.begin(), plan.options.end(), gains)
                                                        ? "What was found promises no gain"

@@ -30,6 +30,15 @@ TEST(PlanHeadline, AFirstGuessIsNotTheBestWhereAnotherAllowsMore) {
   EXPECT_THAT(plan_headline(plan), HasSubstr("The best first guess allows at most 2.6x."));
 }
 
+TEST(PlanHeadline, AGainThatNothingBoundsIsNotNone) {
+  Plan plan;
+  plan.options = {guess("observe", 1, false), guess("workers", 1, false)};
+  EXPECT_THAT(plan_headline(plan), HasSubstr("no matter of speed"));
+  plan.options.back().gain.condition = "not bounded by so short a time";
+  EXPECT_EQ(plan_headline(plan),
+            "What can be gained is not bounded by so short a time; what to do about what was found:");
+}
+
 TEST(PlanText, NamesOfCodeFromOutsideControlNoTerminal) {
   Plan plan;
   plan.options = {guess("named_code", 2), guess("observe", 1, false), guess("third", 1.5), guess("fourth", 1.2)};

@@ -231,6 +231,17 @@ std::string gloss(const Explanation& e, const TextOptions& options) {
   return faint(wrap(computing + (ends.empty() ? "" : " " + ends), options.width, "  ", "  "), options) + "\n";
 }
 
+// Where a job is that goes on, or what would tell.
+std::string progress_line(const Explanation& e) {
+  if (!goes_on(e.meta)) return "";
+  if (e.progress) return progress_of(e);
+  const bool unread = std::any_of(e.meta.missing_tiers.begin(), e.meta.missing_tiers.end(), [](const MissingTier& one) {
+    return one.tier == 'L' && one.why.starts_with("not asked for");
+  });
+  return unread && e.meta.origin == "run" ? "not told: headroom run --output-lines reads it from what the job prints"
+                                          : "";
+}
+
 }  // namespace
 
 std::string computing_words(const Explanation& e) {
@@ -354,8 +365,8 @@ std::size_t line_limit(std::size_t devices, const TextOptions& options) {
 std::string to_text(const Explanation& explanation, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
   std::string text = bold(wrap(explanation.headline, options.width, "", ""), options);
-  if (explanation.progress && goes_on(explanation.meta))
-    text += wrap(progress_of(explanation) + ".", options.width, "Progress: ", "  ");
+  if (const std::string progress = progress_line(explanation); !progress.empty())
+    text += wrap(progress + ".", options.width, "Progress: ", "  ");
   if (const std::string where = slurm_words(slurm_job(explanation.meta)); !where.empty())
     text += wrap(where + ".", options.width, "", "  ");
   else if (const std::string rank = rank_words(explanation.meta.extra); !rank.empty())

@@ -104,6 +104,19 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   EXPECT_THAT(to_text(e, TextOptions{}), Not(HasSubstr("rows carry no time")));
 }
 
+TEST(Report, WhereAJobIsOrWhatWouldTellIsSaidWhileItGoesOn) {
+  constexpr const char* kTells = "Progress: not told: headroom run --output-lines reads it from what the job prints.";
+  Explanation e = crowded(1);
+  e.meta.origin = "run";
+  EXPECT_THAT(to_text(e, {.width = 100}), Not(HasSubstr("Progress"))) << "its output was read";
+  e.meta.missing_tiers = {{'L', "not asked for (--output-lines)"}};
+  EXPECT_THAT(to_text(e, {.width = 100}), HasSubstr(kTells));
+  e.progress = Progress{.epoch = Progress::At{3, 5, false}};
+  EXPECT_THAT(to_text(e, {.width = 100}), HasSubstr("Progress: epoch 3/5."));
+  e.progress.reset(), e.meta.stop_reason = "job_ended";
+  EXPECT_THAT(to_text(e, {.width = 100}), Not(HasSubstr("Progress")));
+}
+
 TEST(Report, WhichPartOfComputingOnlyWaitedIsSaid) {
   Explanation e = crowded(1);  // kernels for 7 s
   Finding late;

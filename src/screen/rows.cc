@@ -178,8 +178,12 @@ std::string sentence_of(const Scene& scene) {
 
 std::optional<std::size_t> first_finding(const Explanation& explanation) {
   const auto& all = explanation.findings;  // what comes before others that cost something was put there on purpose
-  const bool any = std::any_of(all.begin(), all.end(), [](const Finding& finding) { return finding.cost() > 0; });
-  return any ? std::optional<std::size_t>(0) : std::nullopt;
+  const auto first = std::find_if(all.begin(), all.end(), [&](const Finding& finding) {
+    const bool of_a_moment = explanation.too_few && finding.confidence == Confidence::kLow;
+    return finding.cost() > 0 && !of_a_moment;
+  });
+  if (first == all.end()) return std::nullopt;
+  return explanation.too_few ? static_cast<std::size_t>(first - all.begin()) : 0;
 }
 
 }  // namespace headroom::screen

@@ -170,6 +170,17 @@ TEST(Picture, PutsTheFindingFirstThatTheReportPutsFirst) {
   EXPECT_THAT(watched.text(), HasSubstr("! " + findings.front().title.substr(0, 20)));
 }
 
+TEST(Picture, AMomentIsNoAlarm) {
+  Watched watched = live();
+  ASSERT_THAT(watched.text(), HasSubstr("! "));
+  watched.explanation.too_few = true;
+  for (Finding& finding : watched.explanation.findings) finding.confidence = Confidence::kLow;
+  EXPECT_THAT(watched.text(), Not(HasSubstr("! ")));
+  EXPECT_THAT(watched.text(), HasSubstr("Too short a time to tell what costs."));
+  watched.explanation.findings.back().confidence = Confidence::kHigh;  // what the driver itself said
+  EXPECT_THAT(watched.text(), HasSubstr("! " + watched.explanation.findings.back().title.substr(0, 20)));
+}
+
 TEST(Picture, PutsWhatStandsNowBeforeTheFindingOfTheWindow) {
   Watched watched = live();
   ASSERT_TRUE(first_finding(watched.explanation));

@@ -180,7 +180,10 @@ std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const
   if (rows == 0) return row;
   const std::vector<std::string> findings = findings_of(scene, state);
   if (findings.empty()) {
-    canvas.put(row, 0, "No finding costs device time in this window.", kFaint);
+    canvas.put(row, 0,
+               scene.explanation.too_few ? "Too short a time to tell what costs."
+                                         : "No finding costs device time in this window.",
+               kFaint);
     return row + 1;
   }
   const std::size_t end = row + rows;

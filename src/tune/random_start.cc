@@ -10,12 +10,16 @@ namespace headroom::tune {
 
 namespace {
 
-// Of the call as it stands in the program; absent: no TPESampler, or a number that nobody can read.
+// Of the call as it stands in the program; absent: no TPESampler ("TPE" for short), or a number that nobody can read.
 std::optional<std::int64_t> startup_trials(std::string_view sampler) {
-  constexpr std::string_view kFolder = "optuna.samplers.", kName = "TPESampler", kArgument = "n_startup_trials";
+  constexpr std::string_view kFolder = "optuna.samplers.", kName = "TPE", kClass = "Sampler",
+                             kArgument = "n_startup_trials";
   constexpr std::int64_t kDefault = 10;
   if (sampler.starts_with(kFolder)) sampler.remove_prefix(kFolder.size());
   if (!sampler.starts_with(kName)) return std::nullopt;
+  sampler.remove_prefix(kName.size());
+  if (sampler.starts_with(kClass)) sampler.remove_prefix(kClass.size());
+  if (!sampler.empty() && sampler.front() != '(' && sampler.front() != ' ') return std::nullopt;
   const auto argument = sampler.find(kArgument);
   if (argument == std::string_view::npos) return kDefault;
   std::string_view rest = trim(sampler.substr(argument + kArgument.size()));

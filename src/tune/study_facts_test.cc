@@ -175,6 +175,9 @@ TEST(StudyFacts, TpesFirstTrialsAreRandomUntilEnoughCompletedOrWerePruned) {
   EXPECT_TRUE(start("TPESampler")->over);
   EXPECT_EQ(start("TPESampler")->trials, 15) << "the tenth is trial 13, and 14 began beside it";
   EXPECT_EQ(start("optuna.samplers.TPESampler(seed=1, n_startup_trials = 3)")->trials, 5);
+  EXPECT_EQ(start("TPE")->trials, 15);
+  EXPECT_EQ(start("TPE(n_startup_trials=3)")->trials, 5);
+  EXPECT_FALSE(start("TPEish"));
   EXPECT_FALSE(start("TPESampler(n_startup_trials=31)")->over);
   EXPECT_FALSE(start("TPESampler(n_startup_trials=n)") || start("RandomSampler") || start(""));
   const PrunerSettings hyperband{.kind = PrunerKind::kHyperband, .max_resource = 9};

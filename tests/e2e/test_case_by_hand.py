@@ -58,6 +58,9 @@ def test_the_report_and_the_plan_say_the_same_of_twice_the_speed(tmp_path):
     kernels = answer["pipeline"]["kernels_ns"]
     assert twice["low_seconds"] == pytest.approx((all_of_it - kernels / 2) / 1e9) and "kernels twice as fast" in twice["what"]
     assert never["low_seconds"] == pytest.approx((all_of_it - kernels) / 1e9) and "however fast the kernels" in never["what"]
+    shared, kept = asked["projections"][2:4]
+    assert shared["low_seconds"] == pytest.approx((gpu / 2 + rest) / 1e9) and "split evenly over 2 GPUs" in shared["what"]
+    assert kept["low_seconds"] == pytest.approx(rest / 1e9) and "however fast its GPU part" in kept["what"]
     for option in asked["options"]:  # a second GPU shares the GPU's part only
         if option["id"] in ("one_gpu_per_process", "more_tasks_per_gpu") and option["gain"]:
             assert option["gain"]["high"] <= all_of_it / (gpu / 2 + rest) + 1e-6

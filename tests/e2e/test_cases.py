@@ -44,8 +44,8 @@ def test_a_virtual_small_gpu_with_a_power_spike(tmp_path):
     faults = tmp_path / "faults.toml"
     faults.write_text('[[fault]]\nkind = "power"\nat = 4.0\nfor = 0.5\ndevice = 0\nadd_w = 570\n')
     recording = tmp_path / "box.hrec"
-    script = (f"{HEADROOM} sim-job --quiet --steps 130 --step-gpu-ms 8 --in-flight 1 --host-sleep-ms 62 & "
-              f"{HEADROOM} record --interval 200ms --duration 8s --output {recording}; wait")
+    script = (f"{HEADROOM} sim-job --quiet --steps 190 --step-gpu-ms 8 --in-flight 1 --host-sleep-ms 62 & "
+              f"{HEADROOM} record --interval 200ms --duration 12s --output {recording}; wait")
     headroom(tmp_path, "sim", "--gpus", "1xRTX4050", "--faults", faults, "--", "sh", "-c", script)
     answer = why(tmp_path, recording)
     power = answer["devices"][0]["metrics"]["power_watts"]

@@ -89,7 +89,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
     words = headroom(tmp_path, "why", recording, "--full")
     assert "Progress:" not in words and not re.search(r"\d (s|min|h) left", words)
     last = f"{loss['last']:.6g}"
-    assert f"val_loss: {last} last, {loss['first']:.6g} first, {last} best (lowest) of {loss['values']} kept: █" in words
+    assert f"val_loss: {last} last, {loss['first']:.6g} first, {last} best (lowest) of {loss['values']} kept: █" in " ".join(words.split())
 
     # What a stranger gets has the numbers, and no text of the job.
     headroom(tmp_path, "export", recording, "-f", "jsonl", "--share", "-o", tmp_path / "shared.hrec.jsonl")

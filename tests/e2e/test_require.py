@@ -116,6 +116,9 @@ def test_compare_and_verify_judge_b(tmp_path):
     assert asked("compare", a, b, required="accuracy>=0.95")[1][0]["kept"] is True
     done, _ = asked("compare", a, b, required="acuracy>=0.95")
     assert done.returncode == 2 and "but accuracy" in done.stderr and "known besides are busy" in done.stderr
+    assert "and of two runs speedup" in done.stderr
+    done, answer = asked("compare", a, b, required="speedup>=1.4")
+    assert done.returncode == 1 and answer[0]["kept"] is (False if json.loads(done.stdout)["ratio"] else None)
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"schema": "headroom.plan/1", "recording": str(a), "options": [
         {"id": "more_loader_workers", "cause": "input_in_main_process", "gain": {"low": 1.01, "high": 8}, "safety": "safe"}]}))

@@ -283,6 +283,7 @@ def test_memory_is_verified_by_a_recording(stored, tmp_path):
     (study,) = json.loads((tmp_path / "plan.json").read_text())["studies"]
     four = next(row for row in study["what_if"] if row["change"] == "4 trials at once")
     assert four["memory_at_once_bytes"] == {"estimate": 4 << 30, "low": 4 << 30, "high": 4 << 30}
+    assert four["why_safety"].startswith("memory: 4 x 1024 MiB of 48.0 GiB"), "the recording has the GPU's size"
     shutil.copy(tmp_path / "study.db", tmp_path / "new.db")  # it has the plan's name and begin: all of it counts by --since 0
     for recording, kept in (((), None), (("made.jsonl",), True)):
         done = headroom(tmp_path, "verify", "plan.json", "new.db", *recording, "--applied", "4 trials at once", "--since", "0",
