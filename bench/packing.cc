@@ -6,6 +6,7 @@
 //   bench_packing --end [SEEDS [FIRST]] how often the end lay where it was expected; 3 seeds from 500
 //   bench_packing --batches [COUNT [FIRST]] the same of mixed batches, with failures and additions; 100 from 100
 //   bench_packing --short [SEEDS [FIRST]]  only the batch of tasks of two seconds
+//   bench_packing --grid [SEEDS [FIRST]]   first batches by length, busy share, number and cores; 3 seeds from 900
 //   bench_packing --trace FAMILY SEED   one run, a line every ten simulated seconds
 #include <fmt/format.h>
 #include <malloc.h>
@@ -165,6 +166,32 @@ void print_first(std::uint64_t first, int seeds) {
   }
 }
 
+// Makespan over that of the best fixed concurrency, of first batches of equal tasks; the mean of the seeds.
+void print_grid(std::uint64_t first, int seeds) {
+  fmt::print("makespan / that of the best fixed concurrency (k); simulated; {} seeds from {}\n", seeds, first);
+  fmt::print("{:>6} {:>6} {:>5}", "s", "tasks", "cores");
+  for (const double busy : kFirstBusy) fmt::print("{:>14}", fmt::format("{:.0f} % busy", 100 * busy));
+  fmt::print("\n");
+  for (const double length : kFirstLengths) {
+    for (const int count : kFirstCounts) {
+      for (const double cores : kFirstCores) {
+        fmt::print("{:>6} {:>6} {:>5}", length, count, cores);
+        for (const double busy : kFirstBusy) {
+          const Family family = first_batch(length, busy, count, cores);
+          double ratio = 0, k = 0;
+          for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
+            const Best best = best_fixed(family, seed, {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24}, Order::kAsGiven);
+            const RunOptions options{.signals = Signals::kShares, .read_every = kSecond / 2, .by_looks = true};
+            ratio += run_planner(family, seed, options).makespan / best.makespan / seeds, k += 1.0 * best.k / seeds;
+          }
+          fmt::print("{:>14}", fmt::format("{:.2f}{} (k{:.0f})", ratio, ratio > 1.1 ? "*" : " ", k));
+        }
+        fmt::print("\n");
+      }
+    }
+  }
+}
+
 void print_trace(const Family& family, std::uint64_t seed, RunOptions options, int every) {
   int reading = 0;
   options.watch = [&](Nanos now, const Planner& planner) {
@@ -290,6 +317,13 @@ int trace(std::string_view name, std::uint64_t seed) {
                           .by_looks = true},
                          1),
              0;
+  if (double length = 0, busy = 0, cores = 0; name.starts_with("cell")) {
+    int count = 0;
+    if (std::sscanf(std::string(name).c_str(), "cell %lf %lf %d %lf", &length, &busy, &count, &cores) != 4) return 2;
+    print_trace(first_batch(length, busy, count, cores), seed,
+                {.signals = Signals::kShares, .read_every = kSecond / 2, .by_looks = true}, 1);
+    return 0;
+  }
   if (name == "skew") print_trace(skewed(2), seed, {.lengths_known = true}, 10);
   if (name == "short") print_trace(short_tasks(), seed, {.signals = Signals::kShares, .read_every = kSecond / 2}, 1);
   return name == "skew" || name == "short" ? 0 : 2;
@@ -348,6 +382,10 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::string_view(argv[1]) == "--first") {
     f::print_first(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 700), argc > 2 ? std::atoi(argv[2]) : 8);
+    return 0;
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "--grid") {
+    f::print_grid(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 900), argc > 2 ? std::atoi(argv[2]) : 3);
     return 0;
   }
   if (argc > 1 && std::string_view(argv[1]) == "--batches") {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "base/secrets.h"
@@ -89,6 +90,8 @@ Verdict without_gpu(const EndEvidence& evidence) {
 }
 
 }  // namespace
+
+bool killed_at_once(const ExitStatus& status) { return status.as_code() == 128 + SIGKILL; }
 
 Verdict verdict_of(const EndEvidence& evidence) {
   Verdict verdict = without_gpu(evidence);

@@ -33,6 +33,9 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
+// Whether the kernel may have killed it, or what it was a shell for: then its count of such kills is worth a look.
+[[nodiscard]] bool killed_at_once(const ExitStatus& status);
+
 // The one place where it is decided how an attempt ended. Exit code 0 is believed, whatever else happened, if the
 // files that it should have left are there; then counts why it was told to stop; then its output and the kernel are
 // asked whether memory ran out.

@@ -72,6 +72,14 @@ TEST(Outcome, AKillThatTheKernelCountsWasForHostMemory) {
   EXPECT_EQ(verdict_of({.status = kKilled}).outcome, AttemptOutcome::kFailed);
 }
 
+TEST(Outcome, AShellSaysWithItsExitCodeThatItsProgramWasKilled) {
+  EXPECT_TRUE(killed_at_once(kKilled));
+  EXPECT_TRUE(killed_at_once({.code = 137}));
+  EXPECT_FALSE(killed_at_once(kTerminated));
+  EXPECT_FALSE(killed_at_once(kFailed));
+  EXPECT_EQ(verdict_of({.status = {.code = 137}, .oom_kills = 1}).outcome, AttemptOutcome::kHostOutOfMemory);
+}
+
 TEST(Outcome, OnAFullDiskAFailureIsNotTheTasks) {
   const Verdict verdict = verdict_of({.status = kFailed, .disk_full = true});
   EXPECT_EQ(verdict.outcome, AttemptOutcome::kInterrupted);

@@ -95,7 +95,9 @@ class FileLines final : public LineSource {
       cut_ = true;
     }
     const std::int64_t lost = skip(info.st_size);
-    block_.resize(std::min<std::size_t>(most, 64 << 10));
+    // As much as is there: of thousands of logs most are empty, and a block is zeroed, page by page, before it is read.
+    const std::int64_t there = std::clamp<std::int64_t>(info.st_size - offset_, 1 << 10, 64 << 10);
+    block_.resize(std::min(most, static_cast<std::size_t>(there)));
     const ssize_t got = ::pread(file_.get(), block_.data(), block_.size(), offset_);
     if (got <= 0) return 0;
     offset_ += got;

@@ -117,7 +117,7 @@ std::string placement_sentence(const BatchSummary& summary, const BatchEndFacts&
   const std::int64_t all = summary.verified + summary.unseen + static_cast<std::int64_t>(summary.misplaced.size());
   if (all == 0) return "";
   if (!facts.placement_readable) return "Where they ran could not be checked.";
-  if (summary.unseen == all) return "The driver saw none of them on a GPU.";
+  if (summary.unseen == all) return "The driver listed none of them: too short for that, or not on a GPU.";
   std::string text = fmt::format("The driver saw {} on the GPU {} given", count_of(summary.verified, "attempt"),
                                  summary.verified == 1 ? "it was" : "they were");
   if (!summary.misplaced.empty()) text += fmt::format(", {} on another one", summary.misplaced.size());
@@ -273,6 +273,16 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
   return dump(root, 1);
 }
 
+namespace {
+std::string placement_words(const Attempt& attempt) {
+  std::string words(name(attempt.proof));
+  if (attempt.proof == PlacementProof::kUnseen && attempt.end)
+    words +=
+        fmt::format(": no look at the driver's lists found it in its {}", human_duration(*attempt.end - attempt.start));
+  return words;
+}
+}  // namespace
+
 std::string to_text(const NamedAttempt& named, const TextOptions& options) {
   const Attempt& a = named.attempt;
   const TextOptions layout = clamped(options);
@@ -294,10 +304,11 @@ std::string to_text(const NamedAttempt& named, const TextOptions& options) {
   row("environment", join(environment, " "));
   row("folder", a.working_directory);
   row("GPUs", join(a.gpu_uuids, " "));
-  if (!a.gpu_uuids.empty()) row("placement", std::string(name(a.proof)));
+  const bool ran = a.outcome != AttemptOutcome::kNotStarted;
+  if (!a.gpu_uuids.empty() && ran) row("placement", placement_words(a));
   if (a.proof == PlacementProof::kMisplaced) row("seen on", join(a.seen_gpu_uuids, " "));
   row("started", clock_time(a.start) + " UTC");
-  if (a.end) row("took", human_duration(*a.end - a.start));
+  if (a.end && ran) row("took", human_duration(*a.end - a.start));
   if (a.steps) row("steps", fmt::format("at least {}", *a.steps));  // by what it said last
   if (a.cpu_time) row("CPU time", human_duration(*a.cpu_time));
   if (a.gpu_time) row("GPU time", "at least " + human_duration(*a.gpu_time));  // what came between looks is not in it

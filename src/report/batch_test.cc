@@ -167,5 +167,24 @@ TEST(BatchReport, ThePackingSaysOnWhatItsGainRests) {
                                        "The same batch once with --no-pack --fresh would tell."));
 }
 
+TEST(Show, OneThatDiedBeforeAnybodyLookedSaysSo) {
+  NamedAttempt named{.task = "t"};
+  named.attempt = {.gpu_uuids = {"GPU-a"}, .start = kSecond, .end = kSecond + 24 * kMillisecond, .exit_code = 3};
+  named.attempt.outcome = AttemptOutcome::kFailed;
+  const std::string text = to_text(named, {});
+  EXPECT_THAT(text, HasSubstr("placement     unseen: no look at the driver's lists found it in its 24 ms\n"));
+  EXPECT_THAT(text, Not(HasSubstr("GPU memory")));
+}
+
+TEST(Show, WhatNeverRanTookNoTimeAndHadNoPlace) {
+  NamedAttempt named{.task = "t"};
+  named.attempt = {.gpu_uuids = {"GPU-a"}, .start = kSecond, .end = kSecond + 2 * kMillisecond};
+  named.attempt.outcome = AttemptOutcome::kNotStarted;
+  const std::string text = to_text(named, {});
+  EXPECT_THAT(text, HasSubstr("could not be started"));
+  EXPECT_THAT(text, Not(HasSubstr("placement")));
+  EXPECT_THAT(text, Not(HasSubstr("took")));
+}
+
 }  // namespace
 }  // namespace headroom::report

@@ -69,10 +69,15 @@ void after_failure(Decision& decision, const EndEvidence& evidence, const RetryP
 std::string words_of_oom(const Decision& decision, const AttemptFacts& attempt, const EndEvidence& evidence,
                          bool had_all) {
   std::string numbers = fmt::format("host memory {}", human_bytes(evidence.peak_host_bytes.value_or(0)));
-  if (decision.outcome == AttemptOutcome::kGpuOutOfMemory)
-    numbers = fmt::format("{} seen, {} reserved{}",
-                          human_bytes(std::max(evidence.peak_gpu_bytes.value_or(0), attempt.seen_gpu_bytes)),
-                          human_bytes(attempt.reserved_gpu_bytes), had_all ? ", alone on its GPU" : "");
+  if (decision.outcome == AttemptOutcome::kGpuOutOfMemory) {
+    // One that dies within a tenth of a second is over before anybody looks: nothing seen is not nothing used.
+    const std::int64_t seen = std::max(evidence.peak_gpu_bytes.value_or(0), attempt.seen_gpu_bytes);
+    numbers =
+        fmt::format("{}, {} reserved{}", seen > 0 ? human_bytes(seen) + " seen" : "over before a look at its memory",
+                    human_bytes(attempt.reserved_gpu_bytes), had_all ? ", alone on its GPU" : "");
+  } else if (evidence.peak_host_bytes.value_or(0) <= 0) {
+    numbers = "its host memory was not seen";
+  }
   return fmt::format("{}, {} times: {}{}{}", info(decision.outcome).label, static_cast<int>(decision.tries.ooms),
                      numbers, evidence.reason.empty() ? "" : ": ", evidence.reason);
 }

@@ -104,6 +104,11 @@ TEST(Decide, TheThirdOutOfMemoryPutsTheTaskAloneAndTheFourthEndsIt) {
       attempt, {.reported = AttemptOutcome::kGpuOutOfMemory, .peak_gpu_bytes = 2 * kGib, .reason = "CUDA"}, policy());
   EXPECT_EQ(last.end, TaskState::kFailed);
   EXPECT_EQ(last.reason, "out of GPU memory, 4 times: 2048 MiB seen, 1024 MiB reserved: CUDA");
+  attempt.seen_gpu_bytes = 0;
+  EXPECT_EQ(decide(attempt, {.reported = AttemptOutcome::kGpuOutOfMemory, .reason = "CUDA"}, policy()).reason,
+            "out of GPU memory, 4 times: over before a look at its memory, 1024 MiB reserved: CUDA");
+  EXPECT_EQ(decide(attempt, {.reported = AttemptOutcome::kHostOutOfMemory, .reason = "killed"}, policy()).reason,
+            "out of host memory, 4 times: its host memory was not seen: killed");
 }
 
 TEST(Decide, WhatRanOutOfMemoryWithAWholeGpuHasOneMoreTryAloneAndThenFails) {

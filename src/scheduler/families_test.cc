@@ -138,6 +138,34 @@ TEST(Families, FirstBatchesComeCloseToTheBestFixedConcurrency) {
   }
 }
 
+// Any first batch, not only those of the table: lengths, busy shares, numbers and cores by the dice. Where all could
+// run at once, the first is still waited for: until its first kernel, and three looks at its memory.
+TEST(Families, RandomFirstBatchesComeCloseToTheBestFixedConcurrency) {
+  constexpr int kBatches = kSanitized ? 20 : 120;
+  double logs[3] = {}, batches[3] = {};
+  for (int i = 0; i < kBatches; ++i) {
+    Dice dice(kFirst + static_cast<std::uint64_t>(i));
+    const double length = 0.1 * std::pow(100, dice.uniform()), busy = 0.1 + 0.8 * dice.uniform();
+    const int count = static_cast<int>(6 * std::pow(20, dice.uniform()));
+    const Family family = first_batch(length, busy, count, dice.uniform() < 0.5 ? 2 : 8);
+    const RunResult run =
+        run_planner(family, kFirst, {.signals = Signals::kShares, .read_every = kSecond / 2, .by_looks = true});
+    const double best = best_fixed(family, kFirst, {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24}, Order::kAsGiven).makespan;
+    const std::size_t kind = count >= 40 && length >= 1 ? 0 : length >= 3 ? 1 : 2;
+    logs[kind] += std::log(run.makespan / best), ++batches[kind];
+    EXPECT_EQ(run.finished, count);
+    EXPECT_EQ(run.ooms, 0);
+    EXPECT_LE(run.makespan, best + 3 * length + 3) << length << " s, " << busy << ", " << count;
+  }
+  const auto mean = [&](std::size_t kind) { return std::exp(logs[kind] / batches[kind]); };
+  for (std::size_t kind = 0; kind < 3; ++kind)
+    RecordProperty(fmt::format("kind {}", kind), fmt::format("{:.3f}", mean(kind)));
+  if (kSanitized) return;
+  EXPECT_LE(mean(0), 1.05) << "many tasks";
+  EXPECT_LE(mean(1), 1.2) << "few tasks of three seconds or more";
+  EXPECT_LE(mean(2), 1.4) << "few, or too short to be looked at";
+}
+
 // Of 6 to 12 tasks few have ended when most of the time has passed, and one may take far longer than they did.
 TEST(Families, TheEndOfASmallBatchLiesWhereItIsExpected) {
   constexpr std::uint64_t kBatches = 21;

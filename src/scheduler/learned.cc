@@ -48,17 +48,24 @@ void learn(std::optional<double>& value, int& n, double reading, const GroupStat
 void GroupStats::see(const Seen& seen) {
   if (seen.seconds <= 0) return;
   if (seen.in_startup) {
-    seen_seconds_ += seen.seconds;
-    startup_seconds_ += seen.seconds;
     if (seen.cores) startup_cpu_seconds_ += *seen.cores * seen.seconds, startup_measured_seconds_ += seen.seconds;
     return;
   }
   if (seen.gpu_util_ratio) {
     if (!util_ && !seen.alone) util_ = kUnknownLoad;
+    only_glimpsed_ = false;
     learn(util_, util_n_, std::clamp(*seen.gpu_util_ratio, 0.0, 1.0), seen,
           seen.space_sharing ? Trust::kLower : Trust::kHigher);
   }
   if (seen.cores) learn(cores_, cores_n_, *seen.cores, seen, Trust::kHigher);
+}
+
+void GroupStats::glimpsed(double gpu_util_ratio, double seconds) {
+  if (seconds <= 0 || !only_glimpsed_) return;
+  glimpsed_kernels_ += std::clamp(gpu_util_ratio, 0.0, 1.0) * seconds;
+  glimpsed_seconds_ += seconds;
+  const double guess_seconds = duration_.value_or(seconds);
+  util_ = (glimpsed_kernels_ + kUnknownLoad * guess_seconds) / (glimpsed_seconds_ + guess_seconds);
 }
 
 void GroupStats::see_steps(double seconds, double steps, bool alone) {
@@ -107,8 +114,7 @@ void GroupStats::ran_out(std::optional<std::int64_t> peak_bytes) {
 double GroupStats::util() const { return std::max(0.01, util_.value_or(kUnknownLoad)); }
 
 double GroupStats::load() const {
-  // Before one has finished the share of start-up is not known: all of them may just have begun.
-  const double startup = finished_ > 0 && seen_seconds_ > 0 ? startup_seconds_ / seen_seconds_ : 0.0;
+  const double startup = seen_seconds_ > 0 ? startup_seconds_ / seen_seconds_ : 0.0;
   return std::clamp(util() * (1.0 - startup), 0.005, 1.0);
 }
 
@@ -150,6 +156,22 @@ std::optional<double> GroupStats::brief_cores() const {
   return duration_ && *duration_ < kBrief ? whole_cores_ : std::nullopt;
 }
 
+std::optional<double> GroupStats::brief_startup_seconds() const {
+  const auto startup = brief_cores() ? startup_seconds() : std::nullopt;
+  return startup && *startup <= 0.5 * *duration_ ? startup : std::nullopt;
+}
+
+// All that a brief task uses is held to be its start-up's, up to a core: no look tells more, and most of it is.
+double GroupStats::cores_of(bool in_startup, double age_seconds) const {
+  const auto brief = brief_cores();
+  if (!brief) return in_startup ? startup_cores() : cores();
+  const auto startup = brief_startup_seconds();
+  if (!startup) return *brief;
+  const double used = *brief * *duration_, first = std::min(used, *startup);
+  if (in_startup && age_seconds < *startup) return first / *startup;
+  return *duration_ > *startup ? (used - first) / (*duration_ - *startup) : *brief;
+}
+
 double GroupStats::startup_cores() const {
   constexpr double kEnoughSeconds = 1;
   if (startup_measured_seconds_ < kEnoughSeconds) return startup_cores_.value_or(1);
@@ -181,6 +203,7 @@ void GroupStats::recall_speed(std::optional<double> util, std::optional<double> 
                               std::optional<double> startup_seconds, std::optional<double> duration_seconds,
                               std::optional<double> seconds_per_step) {
   util_ = util;
+  only_glimpsed_ = !util;
   cores_ = whole_cores_ = cores;
   duration_ = recalled_duration_ = duration_seconds;
   recalled_ = util || seconds_per_step;
@@ -207,7 +230,8 @@ std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, s
 bool note_memory(RunningMemory& task, std::int64_t bytes, Nanos now) {
   task.now_bytes = bytes;
   // Against what it had when it last grew, so that many small steps are seen as growth.
-  if (bytes > scaled(task.grown_bytes, 1.02)) task.grown_bytes = bytes, task.last_growth = now;
+  ++task.still_looks;
+  if (bytes > scaled(task.grown_bytes, 1.02)) task.grown_bytes = bytes, task.last_growth = now, task.still_looks = 0;
   task.peak_bytes = std::max(task.peak_bytes, bytes);
   const Nanos quiet = std::max(5 * kSecond, (now - task.start) / 4);
   return task.peak_bytes > 0 && now - task.last_growth >= quiet;

@@ -36,7 +36,12 @@ class GroupStats {
     std::optional<double> gpu_util_ratio, cores;
   };
   void see(const Seen& seen);
-  void stepped(double seconds) { seen_seconds_ += seconds; }  // time past start-up, whatever was read of it
+  // A short task that was looked at once or twice and has ended: kernels for so much of `seconds` past its start-up.
+  // Weighed against the guess, which counts for one task's life, until more than glimpses is known.
+  void glimpsed(double gpu_util_ratio, double seconds);
+  // A whole life, and how much of it was its start-up. Lives that go on would tell of start-up alone: all may have
+  // begun.
+  void lived(double startup_seconds, double seconds) { startup_seconds_ += startup_seconds, seen_seconds_ += seconds; }
   void see_steps(double seconds, double steps, bool alone);
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
   void ran_alone() { ++alone_attempts_; }    // an attempt, long enough to be measured, or all its life
@@ -55,6 +60,7 @@ class GroupStats {
   void used_cpu(double cpu_seconds, double seconds, double startup_seconds, bool alone);
   void plateau(std::int64_t bytes);                       // a first task stopped growing here
   void grows(std::int64_t bytes, double worked_seconds);  // … or has so much, after so long, and may take more
+  void stood_still() { stood_still_ = true; }             // one did, over the first looks at its work
   void ran_out(std::optional<std::int64_t> peak_bytes);
 
   [[nodiscard]] double load() const;  // utilisation over a task's whole life; kUnknownLoad until seen
@@ -70,11 +76,12 @@ class GroupStats {
   [[nodiscard]] double startup_cores() const;  // until the first kernel; 1 until known, and at most
   // Of tasks that are over after a few looks: on the average of their lives, whatever a look finds them at.
   [[nodiscard]] std::optional<double> brief_cores() const;
-  [[nodiscard]] double cores_of(bool in_startup) const {
-    return brief_cores().value_or(in_startup ? startup_cores() : cores());
-  }
+  // Such a task begins with its start-up, as long as those of whole lives were; what it needs later is the rest. Absent
+  // where most of a life is start-up: then the average is right enough, and starts follow ends, which keeps them apart.
+  [[nodiscard]] std::optional<double> brief_startup_seconds() const;
+  [[nodiscard]] double cores_of(bool in_startup, double age_seconds) const;
   [[nodiscard]] double most_cores() const {
-    return brief_cores().value_or(std::max(startup_cores(), cores_.value_or(0)));
+    return brief_cores() ? cores_of(true, 0) : std::max(startup_cores(), cores_.value_or(0));
   }
   [[nodiscard]] std::optional<double> seconds_per_step() const { return seconds_per_step_; }
   [[nodiscard]] std::optional<double> duration_seconds() const { return duration_; }
@@ -104,12 +111,13 @@ class GroupStats {
   // How long one task takes alone; absent where none was seen alone, here or in an earlier batch.
   [[nodiscard]] std::optional<double> alone_duration_seconds() const;
   [[nodiscard]] bool util_known() const { return util_.has_value(); }
+  [[nodiscard]] bool only_glimpsed() const { return only_glimpsed_; }
   [[nodiscard]] bool cores_known() const { return cores_.has_value(); }
 
   [[nodiscard]] bool memory_known() const { return peak_ > 0 || unseen_ >= kUnseenUntilKnown; }
   [[nodiscard]] std::int64_t peak_bytes() const { return peak_; }
   // One of its tasks was seen at work for long enough to tell what it begins with, whatever it takes later.
-  [[nodiscard]] bool beginning_known() const { return growing_seconds_ >= kBeginning; }
+  [[nodiscard]] bool beginning_known() const { return stood_still_ || growing_seconds_ >= kBeginning; }
   // What a further task of the group is expected to need at most, on a GPU of `total_bytes`.
   [[nodiscard]] std::int64_t expected_bytes(std::int64_t total_bytes) const;
 
@@ -121,14 +129,17 @@ class GroupStats {
  private:
   std::optional<double> util_, cores_, seconds_per_step_, duration_;
   int util_n_ = 0, cores_n_ = 0, step_n_ = 0;
-  std::optional<double> startup_cores_;  // at most, by what whole tasks took
-  std::optional<double> whole_cores_;    // on the average of a life
-  int whole_cores_n_ = 0;                // of tasks alone
+  bool only_glimpsed_ = true;                           // all that is known of util_, if anything, are glimpses,
+  double glimpsed_kernels_ = 0, glimpsed_seconds_ = 0;  // and these are they
+  std::optional<double> startup_cores_;                 // at most, by what whole tasks took
+  std::optional<double> whole_cores_;                   // on the average of a life
+  int whole_cores_n_ = 0;                               // of tasks alone
   double startup_cpu_seconds_ = 0, startup_measured_seconds_ = 0;
-  double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
+  double startup_seconds_ = 0, seen_seconds_ = 0;  // of whole lives together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
   std::int64_t growing_bytes_ = 0;  // the most of tasks that had not stopped growing,
   double growing_seconds_ = 0;      // after so long
+  bool stood_still_ = false;
   double usual_seconds_ = 0;
   std::int64_t alone_attempts_ = 0, measured_ = 0, whole_alone_ = 0, failed_alone_ = 0, counted_ = 0, alone_before_ = 0;
   double measured_seconds_ = 0, whole_alone_seconds_ = 0, whole_alone_squares_ = 0, counted_seconds_ = 0,
@@ -151,6 +162,7 @@ struct RunningMemory {
   Nanos start = 0, works_since = 0;
   std::int64_t grown_bytes = 0;  // when it last grew by 2 %
   Nanos last_growth = 0;
+  int still_looks = 0;  // at work, since then
 };
 [[nodiscard]] std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, std::int64_t total_bytes,
                                          Nanos now);

@@ -88,9 +88,20 @@ double Machine::cores_counted() const {
     if (const auto& declared = attempt.profile.resources.cpus)
       cores += *declared;
     else
-      cores += known.cores_of(attempt.in_startup);
+      cores += known.cores_of(attempt.in_startup, seconds(now_ - attempt.start));
   }
   return cores;
+}
+
+std::optional<Nanos> Machine::startup_over() const {
+  std::optional<Nanos> soonest;
+  for (const auto& [id, attempt] : running_) {
+    const auto startup = stats(attempt).brief_startup_seconds();
+    if (!startup || !attempt.in_startup) continue;
+    const Nanos at = attempt.start + static_cast<Nanos>(*startup * 1e9);
+    if (at > now_) soonest = std::min(soonest.value_or(at), at);
+  }
+  return soonest;
 }
 
 bool Machine::host_fits(std::optional<double> cpus, std::int64_t need_bytes, std::optional<double> joins) const {

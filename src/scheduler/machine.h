@@ -26,18 +26,24 @@ struct Gpu {
   std::int64_t others_bytes = 0;
   bool others_compute = false;
   std::optional<Nanos> tenant_seen;
+  double kernels_ratio = 0;  // of its tasks, at the last reading: the sum of their utilisations
 };
 
 // The work that an attempt has done so far, by samples.
 struct AttemptWork {
-  double done_seconds = 0;             // as if alone, until the last reading
-  bool all_measured = true;            // none of it is only predicted
-  bool all_counted = true;             // what it did beside others is known by its steps
-  double alone_seconds = 0;            // of stepping with the GPU to itself
+  double done_seconds = 0;   // as if alone, until the last reading
+  bool all_measured = true;  // none of it is only predicted
+  bool all_counted = true;   // what it did beside others is known by its steps
+  double alone_seconds = 0;  // of stepping with the GPU to itself
+  struct {
+    int count = 0;
+    double sum = 0, squares = 0;
+  } alone_utils;                       // readings of that time
   std::optional<double> work_seconds;  // as if alone, of the reading that is being taken in
   std::optional<double> steps;
   std::optional<std::int64_t> io_bytes;
   Nanos last_progress = 0;
+  Nanos began = 0;  // about when its first kernel came: in the middle of the time between two looks
   struct {
     double seconds = 0, gpu = 0, cpu = 0, step_seconds = 0, steps = 0;
     bool alone = true, steps_alone = true, has_gpu = false, has_cpu = false;
@@ -92,6 +98,9 @@ class Machine {
   [[nodiscard]] std::int64_t limit_bytes(const Gpu& gpu) const;
   [[nodiscard]] std::vector<double> loads(const Gpu& gpu) const;
   [[nodiscard]] double cores_counted() const;
+  // When the next of the tasks too short to be watched is expected to be past its start-up, and needs less of the
+  // cores.
+  [[nodiscard]] std::optional<Nanos> startup_over() const;
   void host_available(std::int64_t bytes) { host_available_ = bytes; }
   // For one more attempt. `joins`: the cores of one that would join others on a GPU. The first on a GPU does not ask
   // for cores that nobody declared: an idle GPU is worse than a busy host.

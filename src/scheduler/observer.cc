@@ -2,6 +2,7 @@
 #include "scheduler/observer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace headroom::scheduler {
@@ -13,7 +14,8 @@ constexpr double kProgressUtil = 0.005;
 constexpr Nanos kSamplesForHang = 3;                 // at least so many without progress
 constexpr double kWindow = 5.0, kAloneWindow = 1.0;  // seconds
 constexpr double kEnoughSteps = 8;                   // to tell how long one takes
-constexpr double kMeasurable = 3.0;                  // seconds with a GPU to itself that tell a task's speed alone
+constexpr int kStillLooks = 3;
+constexpr double kMeasurable = 3.0;  // seconds with a GPU to itself that tell a task's speed alone
 
 // Work done between two readings in tasks' worth of running alone; absent when nothing tells.
 std::optional<double> measured_work(const AttemptReading& reading, const GroupStats& stats, double dt,
@@ -40,6 +42,23 @@ void take_work(RunningAttempt& attempt, std::optional<double> measured, bool by_
   attempt.work.work_seconds = measured.value_or(expected);
   attempt.work.all_measured = attempt.work.all_measured && (measured || !attempt.had_company);
   attempt.work.all_counted = attempt.work.all_counted && (by_steps || !attempt.had_company);
+}
+
+// Its readings alone tell what it does, before there are many: their mean is known to a twentieth.
+bool agree(const AttemptWork& work) {
+  constexpr int kFewestLooks = 3;
+  constexpr double kTold = 0.05, kNothing = 0.01;
+  const auto& [count, sum, squares] = work.alone_utils;
+  if (count < kFewestLooks || sum < kNothing * count) return false;
+  const double mean = sum / count, variance = std::max(0.0, squares / count - mean * mean) * count / (count - 1);
+  return std::sqrt(variance / count) <= kTold * mean;
+}
+
+// What it would have been alone: beside others its kernels waited while theirs ran. Others beyond 0.9 tell nothing.
+std::optional<double> alone_util(double seen, double others) {
+  if (seen <= 0 || others >= 0.9) return std::nullopt;
+  const double host_per_kernel = std::max(0.0, 1 / std::min(1.0, seen) - 1 / (1 - std::max(0.0, others)));
+  return 1 / (1 + host_per_kernel);
 }
 
 // A task of a GPU that was past its start-up all the while between two readings.
@@ -103,10 +122,12 @@ void Observer::read_gpu(const GpuReading& reading) {
 void Observer::observe_gpu(Gpu& gpu, const ById& readings, double host_busy_ratio, bool queued) {
   std::vector<Stepping> stepping;
   PackObservation seen{.now = machine_.now(), .host_busy_ratio = host_busy_ratio, .queued = queued};
+  gpu.kernels_ratio = 0;
   for (const AttemptId id : gpu.running) {
     RunningAttempt& attempt = *machine_.find(id);
     seen.counted += machine_.stats(attempt).load();
     const auto found = readings.find(id);
+    if (found != readings.end()) gpu.kernels_ratio += found->second->gpu_util_ratio.value_or(0);
     if (found == readings.end() || !attempt.seen || attempt.in_startup || found->second->in_startup) continue;
     const AttemptReading& reading = *found->second;
     const GroupStats& of = machine_.stats(attempt);
@@ -127,6 +148,11 @@ void Observer::learn_speed(RunningAttempt& attempt, GroupStats& learned, const A
   const bool alone = gpu != nullptr && gpu->running.size() == 1 && !gpu->others_compute;
   const bool before = attempt.work.alone_seconds >= kMeasurable;
   if (alone) attempt.work.alone_seconds += dt;
+  if (alone && reading.gpu_util_ratio) {
+    auto& [count, sum, squares] = attempt.work.alone_utils;
+    ++count, sum += *reading.gpu_util_ratio, squares += *reading.gpu_util_ratio * *reading.gpu_util_ratio;
+    if (agree(attempt.work) && (!reading.steps || learned.seconds_per_step())) learned.seen_alone();
+  }
   if (!before && attempt.work.alone_seconds >= kMeasurable) learned.ran_alone(), learned.seen_alone();
   auto& window = attempt.work.window;
   window.seconds += dt;
@@ -168,11 +194,13 @@ void Observer::note_progress(RunningAttempt& attempt, const AttemptReading& read
 void Observer::learn_memory(RunningAttempt& attempt, GroupStats& learned, const AttemptReading& reading) const {
   const bool still = note_memory(attempt.memory, *reading.gpu_bytes, machine_.now());
   if (reading.in_startup)
-    attempt.memory.last_growth = machine_.now();
+    attempt.memory.last_growth = machine_.now(), attempt.memory.still_looks = 0;
   else if (attempt.memory.works_since == 0)
     attempt.memory.works_since = machine_.now();
   else if (!learned.memory_known())
     learned.grows(attempt.memory.peak_bytes, seconds(machine_.now() - attempt.memory.works_since));
+  if (attempt.memory.still_looks >= kStillLooks && machine_.now() - attempt.memory.last_growth >= kSecond)
+    learned.stood_still();
   if (still && !reading.in_startup && !learned.memory_known()) learned.plateau(attempt.memory.peak_bytes);
   // A task that needs more than its group was thought to: the others will, too.
   if (learned.memory_known() && attempt.memory.peak_bytes > learned.peak_bytes() && learned.peak_bytes() > 0)
@@ -189,11 +217,11 @@ void Observer::read_attempt(const AttemptReading& reading) {
   std::optional<double> steps;
   if (reading.steps) steps = *reading.steps - work.steps.value_or(0);
   const bool stepping = attempt.seen && !attempt.in_startup && !reading.in_startup;  // all the while
+  if (!stepping && !reading.in_startup) work.began = machine_.now() - (machine_.now() - attempt.last_reading) / 2;
   if (attempt.gpus.size() <= 1) {
     // Where the first kernel came within this time, half of it is as good a guess as any.
     const double startup = reading.in_startup ? dt : stepping ? 0 : dt / 2;
     learned.see({.seconds = startup, .in_startup = true, .cores = wanted(reading)});
-    learned.stepped(dt - startup);
     if (stepping) learn_speed(attempt, learned, reading, dt, steps);
   }
   const bool moved = reading.cores.value_or(0) > kProgressCores || reading.gpu_util_ratio.value_or(0) > kProgressUtil ||
@@ -224,7 +252,11 @@ void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, A
   if (outcome != AttemptOutcome::kSucceeded) return;
   learned.finished(seconds(machine_.now() - attempt.start), peak);
   if (attempt.gpus.size() == 1) {
-    if (attempt.seen && !attempt.in_startup) learned.stepped(seconds(machine_.now() - attempt.last_reading));
+    if (attempt.seen) {
+      const Nanos began = attempt.work.began > 0 ? attempt.work.began
+                                                 : attempt.last_reading + (machine_.now() - attempt.last_reading) / 2;
+      learned.lived(seconds(began - attempt.start), seconds(machine_.now() - attempt.start));
+    }
     if (!attempt.had_company && attempt.work.alone_seconds < kMeasurable) learned.ran_alone();
     if (alone.measured && (!attempt.had_company || learned.speed_seen_here())) learned.measured(alone.done_seconds);
     if (alone.whole)
@@ -241,19 +273,36 @@ void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, A
 // A short task leaves no whole window of readings: what it used in all its life tells instead.
 void Observer::learn_from_whole(const RunningAttempt& attempt, GroupStats& learned, const AttemptEnded& event) const {
   const Nanos now = machine_.now();
-  if (!attempt.seen && event.startup) learned.see({.seconds = seconds(*event.startup), .in_startup = true});
+  if (!attempt.seen && event.startup) learned.lived(seconds(*event.startup), seconds(now - attempt.start));
   if (event.cpu_time)
-    learned.used_cpu(seconds(*event.cpu_time), seconds(now - attempt.start), seconds(event.startup.value_or(0)),
+    learned.used_cpu(seconds(*event.cpu_time), seconds(now - attempt.start),
+                     seconds(attempt.work.began > 0 ? attempt.work.began - attempt.start : event.startup.value_or(0)),
                      !attempt.had_company);
-  if ((attempt.seen && learned.util_known()) || !event.gpu_time) return;
-  const Nanos until = attempt.seen ? attempt.last_reading : now;
-  const double stepping = seconds(until - attempt.start - event.startup.value_or(0));
-  if (!attempt.seen) learned.stepped(std::max(0.0, stepping));
-  if (stepping > 0)
+  if (attempt.seen) return learn_from_glimpse(attempt, learned, event);
+  const double stepping = seconds(now - attempt.start - event.startup.value_or(0));
+  if (event.gpu_time && stepping > 0)
     learned.see({.seconds = stepping,
                  .alone = !attempt.had_company,
                  .space_sharing = setup_.space_sharing,
                  .gpu_util_ratio = seconds(*event.gpu_time) / stepping});
+}
+
+// What a task was seen at work for that ended before a whole window of readings was full: since the middle of the time
+// in which its first kernel came, if no two looks found it at work.
+void Observer::learn_from_glimpse(const RunningAttempt& attempt, GroupStats& learned, const AttemptEnded& event) const {
+  const AttemptWork& work = attempt.work;
+  if (attempt.gpus.size() != 1 || !learned.only_glimpsed()) return;
+  double worked = work.window.has_gpu ? work.window.seconds : 0, kernels = work.window.gpu;
+  if (worked > 0 && work.window.alone)
+    return learned.see({.seconds = worked, .alone = true, .gpu_util_ratio = kernels / worked});
+  if (worked <= 0 && event.gpu_time && work.began > 0)
+    worked = seconds(attempt.last_reading - work.began), kernels = seconds(*event.gpu_time);
+  const Gpu& gpu = machine_.gpu(attempt.gpus.front());
+  if (worked <= 0 || gpu.others_compute) return;
+  const double ratio = std::min(1.0, kernels / worked);
+  // Where kernels run side by side they hardly wait for each other.
+  const double others = attempt.had_company && !setup_.space_sharing ? gpu.kernels_ratio - ratio : 0;
+  if (const auto alone = alone_util(ratio, others)) learned.glimpsed(*alone, worked);
 }
 
 }  // namespace headroom::scheduler

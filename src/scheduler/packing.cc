@@ -27,7 +27,8 @@ constexpr double kMeasuredLoss = 0.985;  // … and one that was there before, n
 constexpr double kBandSteps = 0.1, kPowerSteps = 0.3, kMaxSteps = 8.0;
 constexpr double kBandShares = 0.05, kPowerShares = 0.6, kMaxShares = 16.0;
 constexpr double kBandUp = 0.03;     // under space sharing, where steps are small and guarded: too few costs more
-constexpr double kShortTask = 20.0;  // seconds: shorter ones are measured over three task lengths
+constexpr double kShortTask = 20.0;  // seconds: shorter ones are measured over three task lengths, however short,
+constexpr Nanos kShortestWindow = kSecond;  // … but for two looks at least
 
 double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
@@ -110,7 +111,9 @@ void Packer::observe(const PackObservation& seen) {
   window_.by_steps = seen.by_steps;
   window_.host_busy_ratio = std::max(window_.host_busy_ratio, seen.host_busy_ratio);
   const bool short_tasks = seen.task_seconds > 0 && seen.task_seconds < kShortTask;
-  const double enough = std::max(headroom::seconds(decide_every_), short_tasks ? 3 * seen.task_seconds : 0.0);
+  const double enough =
+      short_tasks ? std::max(headroom::seconds(std::min(kShortestWindow, decide_every_)), 3 * seen.task_seconds)
+                  : headroom::seconds(decide_every_);
   if (window_.seconds < 0.99 * enough) return;
   learn_parallelism();
   count_direction(seen);

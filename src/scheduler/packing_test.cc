@@ -207,10 +207,48 @@ TEST(Speeds, StartUpLowersTheLoadOnceATaskHasFinished) {
   GroupStats group;
   group.see({.seconds = 30, .in_startup = true});
   group.see({.seconds = 30, .alone = true, .gpu_util_ratio = 0.8});
-  group.stepped(30);
   EXPECT_NEAR(group.load(), 0.8, 1e-9);
+  group.lived(30, 60);
   group.finished(60, kGib);
   EXPECT_NEAR(group.load(), 0.4, 1e-9);
+  // Many have just begun: that says nothing of how much of a life its start-up is.
+  for (int i = 0; i < 20; ++i) group.see({.seconds = 10, .in_startup = true});
+  EXPECT_NEAR(group.load(), 0.4, 1e-9);
+}
+
+TEST(Speeds, GlimpsesAreWeighedAgainstTheGuessUntilMoreIsKnown) {
+  GroupStats group;
+  group.finished(0.4, kGib);
+  group.glimpsed(0.1, 0.1);
+  EXPECT_NEAR(group.util(), (0.1 * 0.1 + kUnknownLoad * 0.4) / 0.5, 1e-9);
+  for (int i = 0; i < 99; ++i) group.glimpsed(0.1, 0.1);
+  EXPECT_NEAR(group.util(), 0.1, 0.03);
+  group.see({.seconds = 1, .alone = true, .gpu_util_ratio = 0.3});
+  group.glimpsed(0.1, 0.1);
+  EXPECT_NEAR(group.util(), 0.3, 1e-9) << "a task alone tells more";
+}
+
+TEST(Speeds, ABriefTaskNeedsACoreForItsStartUpAndLittleAfterIt) {
+  GroupStats group;
+  group.lived(0.5, 1);
+  group.finished(1, kGib);
+  group.used_cpu(0.4, 1, 0.5, true);
+  EXPECT_NEAR(group.cores_of(true, 0.2), 0.8, 1e-9);
+  EXPECT_NEAR(group.cores_of(true, 0.6), 0, 1e-9) << "past it, though no look has told yet";
+  EXPECT_NEAR(group.most_cores(), 0.8, 1e-9);
+}
+
+TEST(Memory, OneThatStandsStillForThreeLooksAtItsWorkShowsHowItBegins) {
+  RunningMemory task;
+  for (int look = 0; look < 4; ++look) (void)note_memory(task, kGib, look * kSecond / 2);
+  EXPECT_EQ(task.still_looks, 3);
+  (void)note_memory(task, kGib + kGib / 10, 2 * kSecond);
+  EXPECT_EQ(task.still_looks, 0);
+  GroupStats group;
+  EXPECT_FALSE(group.beginning_known());
+  group.stood_still();
+  EXPECT_TRUE(group.beginning_known());
+  EXPECT_EQ(group.expected_bytes(80 * kGib), 20 * kGib) << "which is not what it will need";
 }
 
 }  // namespace

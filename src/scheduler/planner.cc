@@ -242,6 +242,7 @@ std::optional<Nanos> Planner::next_wake() const {
   for (const auto& [id, attempt] : s.machine.running())
     if (!attempt.stopping && attempt.profile.timeout) sooner(attempt.start + *attempt.profile.timeout);
   if (s.graph.draining() || s.placer.empty()) return at;
+  if (const auto over = s.machine.startup_over()) sooner(*over);
   for (const Gpu& gpu : s.machine.gpus()) {
     if (const auto held = gpu.packer.held_until(s.machine.now())) sooner(*held);
     if (gpu.tenant_seen && !gpu.others_compute && *gpu.tenant_seen + s.setup.tenant_memory > s.machine.now())

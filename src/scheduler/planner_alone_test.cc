@@ -30,7 +30,7 @@ TEST(Alone, TheRateOfOnePerGpuRestsOnStepsAtTheirSpeedAlone) {
   Batch batch(1);
   batch.add(3, task()).begin();
   std::map<TaskIndex, double> done;
-  for (int second = 0; second < 12; ++second) step(batch, 10, done);  // the others join the first after 6 s
+  for (int second = 0; second < 12; ++second) step(batch, 10, done);  // the others join the first, after 4 s and 6 s
   ASSERT_THAT(batch.running_tasks(), SizeIs(3));
   for (int second = 0; second < 10; ++second) step(batch, 5, done);  // at half its speed
   for (TaskIndex i = 0; i < 3; ++i) batch.end(i);
@@ -40,7 +40,7 @@ TEST(Alone, TheRateOfOnePerGpuRestsOnStepsAtTheirSpeedAlone) {
   EXPECT_EQ(rates[0].alone_attempts, 1);
   EXPECT_EQ(rates[0].tasks, 3);
   EXPECT_EQ(rates[0].unmeasured_tasks, 0);
-  EXPECT_NEAR(rates[0].alone_seconds, (12 + 5) + 2 * (6 + 5), 2);
+  EXPECT_NEAR(rates[0].alone_seconds, (12 + 5) + (8 + 5) + (6 + 5), 2);
   EXPECT_NEAR(rates[0].error_seconds / rates[0].alone_seconds, 0.1, 1e-9);
 }
 
@@ -235,7 +235,7 @@ TEST(Alone, AtHalfItsSpeedAnAttemptTakesTwiceAsLong) {
   for (int second = 0; second < 10; ++second) batch.wait(kSecond).read(10 * kGib, 0.15);
   batch.wait(2 * kSecond);  // since the last reading as before it
   const double before = batch.planner().alone_time(2, batch.now)->done_seconds;
-  EXPECT_NEAR(before, (6 + 5) * 18.0 / 16.0, 1);
+  EXPECT_NEAR(before, (8 + 5) * 20.0 / 18.0, 1);  // it joined when the first had stood still for four looks
   batch.end(1);
   EXPECT_DOUBLE_EQ(alone_of(batch).done_seconds, before);
   EXPECT_TRUE(alone_of(batch).measured);

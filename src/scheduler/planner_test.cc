@@ -27,7 +27,17 @@ TEST(Packing, AnUnknownGroupStartsOneTaskPerGpuAndFillsWhenItIsKnown) {
   EXPECT_THAT(batch.running, SizeIs(2)) << "its memory still grows";
   batch.learn(5 * kGib);
   EXPECT_GT(batch.running.size(), 6u);
-  EXPECT_FALSE(batch.running.at(4).probe);
+  EXPECT_FALSE(batch.running.rbegin()->second.probe);
+}
+
+TEST(Packing, AFirstTaskThatStandsStillLetsOthersJoinEachHeldToTakeAQuarter) {
+  Batch batch;
+  batch.add(20, task()).begin();
+  for (int look = 0; look < 3; ++look) batch.wait(kSecond).read(2 * kGib);
+  EXPECT_THAT(batch.running, SizeIs(1)) << "two looks since it grew to that";
+  batch.wait(kSecond).read(2 * kGib);
+  EXPECT_THAT(batch.running, SizeIs(3)) << "a quarter each: nothing shows yet what they will need";
+  EXPECT_TRUE(batch.running.rbegin()->second.probe);
 }
 
 TEST(Packing, MemoryLimitsHowManyFit) {

@@ -59,6 +59,23 @@ def test_a_failure_is_told_with_what_the_task_said_last(tmp_path):
     assert re.search(r"failed +task-1: failed: exit code 3: no such column: price", listed)
 
 
+def test_what_dies_before_the_first_look_is_told_by_what_there_is(tmp_path):
+    tasks = write_tasks(tmp_path, "exit 3", "kill -SEGV $$", "/no/such/program",
+                        "echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB' >&2; exit 1")
+    result = answer(tmp_path, tasks, "--interval", "2s", code=1, sim="1xA6000")
+    assert result["placement"]["unseen"] >= 3 and result["placement"]["verified"] == 0, result["placement"]
+    shown = run(tmp_path, "show", "--failed", "--folder", tasks).stdout
+    first, second, third, fourth = (
+        next(part for part in re.split(r"(?m)^(?=task-)", shown) if part.startswith(f"task-{i} ")) for i in range(1, 5))
+    for told, words in ((first, "exit code 3"), (second, "killed by signal 11 (SIGSEGV)")):
+        assert re.search(r"why +" + re.escape(words) + "\n", told), told
+        assert re.search(r"placement +unseen: no look at the driver's lists found it in its \d+ m?s\n", told), told
+    assert "could not be started" in third and "placement" not in third and "took" not in third, third
+    assert "out of GPU memory" in fourth, fourth
+    listed = " ".join(run(tmp_path, "status", "--folder", tasks).stdout.split())
+    assert "0 B seen" not in listed
+
+
 def test_failures_that_repeat_themselves_are_counted_and_a_bad_beginning_is_said(tmp_path):
     tasks = write_tasks(tmp_path, *[f"echo cannot open prices_{i}.csv; exit 1" for i in range(40)])
     done = run(tmp_path, tasks, "--gpus", "none", "--slots", "1", code=1)

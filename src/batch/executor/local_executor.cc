@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/strings.h"
 #include "batch/messages.h"
+#include "batch/outcome.h"
 #include "batch/sweep.h"
 #include "live/job.h"
 
@@ -139,7 +140,7 @@ void LocalExecutor::exited(const ChildExit& exit) {
                       .cpu_time = exit.cpu_time,
                       .peak_host_bytes = exit.peak_host_bytes};
   // Whom the kernel killed it does not say: whoever was killed, and not by us.
-  if (exit.status.signal == SIGKILL && !exit.told_to_stop) {
+  if (killed_at_once(exit.status) && !exit.told_to_stop) {
     const std::int64_t kills = cgroup_.oom_kills();
     event.oom_kills = std::max<std::int64_t>(0, kills - oom_kills_told_);
     oom_kills_told_ = std::max(kills, oom_kills_told_);

@@ -152,6 +152,28 @@ inline std::vector<Family> first_batches() {
          2)};
 }
 
+// A cell of the table of first batches: `count` tasks that take so long alone, a fifth of it to begin, and that have
+// kernels on the GPU for `busy` of what follows; hardly more than their start-ups needs a core.
+inline Family first_batch(double length, double busy, int count, double cores) {
+  constexpr int kSteps = 40;
+  constexpr double kHost = 0.05;  // of a step
+  const double startup = std::min(2.0, 0.2 * length), step = (length - startup) / kSteps;
+  return {.name = "first batch",
+          .kinds = {{.count = count,
+                     .startup = startup / 2,
+                     .steps = kSteps,
+                     .host = kHost * step,
+                     .gpu = kSpeed * busy * step,
+                     .memory_gb = 1.5,
+                     .startup_wait = startup / 2,
+                     .host_wait = (1 - kHost - busy) * step}},
+          .cores = cores,
+          .memory_gb = 48};
+}
+inline constexpr double kFirstLengths[] = {0.1, 0.4, 1, 3, 10}, kFirstBusy[] = {0.10, 0.35, 0.65, 0.90},
+                        kFirstCores[] = {2, 8};
+inline constexpr int kFirstCounts[] = {6, 20, 100};
+
 // Sets whose order matters: a few long tasks among many short ones, of which every GPU gets its share.
 inline Family skewed(int gpus) {
   const Kind shortest{.count = 40 * gpus, .startup = 2, .steps = 36, .host = 0.3, .gpu = 0.2};
@@ -253,7 +275,10 @@ class PlannedRun {
     Nanos reading = options_.read_every;
     const Nanos end = 400'000 * kSecond;
     while (!planner_.finished() && box_.now() < end) {
-      for (const Ended& ended : box_.step(reading)) end_one(ended);
+      const std::optional<Nanos> due = options_.by_looks ? planner_.next_wake() : std::nullopt;
+      const Nanos wake = std::max(box_.now() + kMillisecond, due.value_or(reading));
+      for (const Ended& ended : box_.step(std::min(reading, wake))) end_one(ended);
+      if (due && box_.now() >= *due) do_all(planner_.handle(box_.now(), Tick{}));
       const BatchCounts counts = planner_.counts();
       if (3 * static_cast<std::size_t>(counts.succeeded + counts.failed) >= added_) add(tasks_.size() - added_);
       if (box_.now() < reading) continue;
