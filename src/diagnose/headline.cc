@@ -147,19 +147,21 @@ bool may_have_a_job_of_its_own(const Analysis& a) {
 
 constexpr const char* kTellsNothing = "That tells nothing of the time before and after";
 
-// " GPU 0: 26.7 GiB of 31.8 GiB of memory in use, 412 W.": of a single reading of a few GPUs.
+// " GPU 0: utilisation 0 %, 26.7 GiB of 31.8 GiB of memory in use, 412 W.": of a single reading of a few GPUs.
 std::string levels_then(const Analysis& a) {
   constexpr std::size_t kNamed = 4;
   std::vector<std::string> gpus;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const MetricStats *memory = a.stats_of(device, Metric::kMemoryUsed), *power = a.stats_of(device, Metric::kPower);
-    std::string text;
+    const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
+    std::vector<std::string> levels;
     const auto total = a.devices[device].device.memory_total_bytes;
+    if (util && util->samples > 0) levels.push_back("utilisation " + human_percent(util->max));
     if (memory && memory->samples > 0)
-      text = fmt::format("{}{} of memory in use", human_bytes(static_cast<std::int64_t>(memory->max)),
-                         total ? " of " + human_bytes(*total) : "");
-    if (power && power->samples > 0) text += fmt::format("{}{:.0f} W", text.empty() ? "" : ", ", power->max);
-    if (!text.empty()) gpus.push_back(fmt::format("{}: {}", a.device_name(device), text));
+      levels.push_back(fmt::format("{}{} of memory in use", human_bytes(static_cast<std::int64_t>(memory->max)),
+                                   total ? " of " + human_bytes(*total) : ""));
+    if (power && power->samples > 0) levels.push_back(fmt::format("{:.0f} W", power->max));
+    if (!levels.empty()) gpus.push_back(fmt::format("{}: {}", a.device_name(device), fmt::join(levels, ", ")));
   }
   return gpus.empty() || gpus.size() > kNamed ? "" : fmt::format(" {}.", fmt::join(gpus, "; "));
 }

@@ -89,7 +89,8 @@ TEST(Logs, AFewReadingsTellNothingButThemselves) {
   EXPECT_THAT(
       one.headline,
       HasSubstr(
-          "The log has 1 reading of the GPU. GPU 0: 11.2 GiB of 48.0 GiB of memory in use, 350 W. That tells nothing"));
+          "The log has 1 reading of the GPU. GPU 0: utilisation 65 %, 11.2 GiB of 48.0 GiB of memory in use, 350 W. "
+          "That tells nothing"));
   EXPECT_TRUE(one.findings.empty());
   EXPECT_FALSE(one.bound);
   const auto idle = [](double) { return LogRow{0.0, 0.0, 20, 1e9}; };
@@ -103,13 +104,15 @@ TEST(Logs, AFewReadingsTellNothingButThemselves) {
               Not(HasSubstr("tells nothing")));
 }
 
-TEST(Logs, OfOneReadingItsMemoryAndPowerAreSaid) {
-  EXPECT_THAT(explain(log_of_gpus({[](double) {
-                                    return LogRow{0.97, 0.4, 412, 27e9};
-                                  }},
-                                  1))
-                  .headline,
-              HasSubstr("has 1 reading of the GPU. GPU 0: 25.1 GiB of 48.0 GiB of memory in use, 412 W. That tells "));
+TEST(Logs, OfOneReadingItsUtilisationMemoryAndPowerAreSaid) {
+  EXPECT_THAT(
+      explain(log_of_gpus({[](double) {
+                            return LogRow{0.97, 0.4, 412, 27e9};
+                          }},
+                          1))
+          .headline,
+      HasSubstr(
+          "has 1 reading of the GPU. GPU 0: utilisation 97 %, 25.1 GiB of 48.0 GiB of memory in use, 412 W. That "));
 }
 
 TEST(Logs, AGpuWhoseMemoryIsHeldWithoutAKernelMayBeAServers) {

@@ -318,6 +318,11 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
     finding.cause = Cause::kWrongGpuAssignment;
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};
     finding.advice = "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)";
+    if (a.job.has_job) {  // those that were meant for it may have failed before anybody looked
+      finding.confidence = Confidence::kMedium;
+      finding.advice += fmt::format(
+          "; if each had one, see in their output whether those for {} failed as they started", gpu_names(a, idle));
+    }
   } else if (one_process_alone(a) && !others_there) {
     finding.cause = Cause::kMoreGpusThanUseful;
     finding.told_apart_from = {"a wrong assignment: no other process of the job was on a GPU"};

@@ -312,6 +312,20 @@ TEST(Sets, OneProcessAloneCannotBeOnAWrongGpu) {
   EXPECT_THAT(first(2).candidates, Contains(Cause::kWrongGpuAssignment));
 }
 
+TEST(Sets, SeveralProcessesOnOneOfTwoGpusMayHaveHadMoreThatFailedUnseen) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; });
+  for (int i = 0; i < 2; ++i) builder.process(100 + i, 1, 0, 100, 0.9).context(100 + i, 0, 0, 100);
+  const Explanation e = explain(builder.build());
+  const auto idle = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+    return finding.title == "GPU 1 did nothing while GPU 0 worked";
+  });
+  ASSERT_NE(idle, e.findings.end());
+  EXPECT_EQ(idle->cause, Cause::kWrongGpuAssignment);
+  EXPECT_EQ(idle->confidence, Confidence::kMedium);
+  EXPECT_THAT(idle->advice, HasSubstr("if each had one, see in their output whether those for GPU 1 failed"));
+}
+
 TEST(Sets, WhoComputesBesideOthersWhileAGpuStandsFreeIsOnTheWrongOne) {
   const Explanation e = explain(RecordingBuilder(100)
                                     .gpu(0, [](double) { return 1.0; })
