@@ -333,6 +333,16 @@ TEST(BatchRules, OutOfMemoryHasItsOwnCause) {
   EXPECT_THAT(finding->title, HasSubstr("most of it of tasks that ran out of memory"));
 }
 
+TEST(BatchRules, OfStartsThatDifferTheMeanIsSaidThatMakesTheirSum) {
+  RecordingBuilder builder(120);
+  builder.gpu(0, [](double) { return 0.97; });
+  for (int i = 0; i < 24; ++i)
+    builder.task("t" + std::to_string(i), 100 + i, {0}, 5.0 * i, 5.0 * i + 4.9, i % 4 == 0 ? 4.5 : 1);
+  const Finding* churn = find_single(explain(builder.build()), Cause::kTrialChurn);
+  ASSERT_NE(churn, nullptr);
+  EXPECT_THAT(churn->evidence, Contains(HasSubstr("24 starts, in half of them at most 1.0 s, on average ")));
+}
+
 TEST(BatchRules, ManyStartsAreChurn) {
   const Explanation e = explain(pairs(60, 5, 0.97, 50, 1.5));
   const Finding* churn = find_single(e, Cause::kTrialChurn);

@@ -148,12 +148,21 @@ bool read_its_output(const RecordingMeta& meta) {
 }
 
 // What would tell.
+// By their kind (GPM): from compute capability 9 on.
+bool all_tell_pipes(const Analysis& a) {
+  return !a.devices.empty() && std::all_of(a.devices.begin(), a.devices.end(), [](const DeviceTime& time) {
+    const std::string& capability = time.device.compute_capability;
+    return parse_number<int>(capability.substr(0, capability.find('.'))).value_or(0) >= 9;
+  });
+}
+
 std::string precision_untold(const Analysis& a) {
   const bool could_read = !a.job.batch.present && !read_its_output(a.meta);
   return fmt::format(
-      "not told: {}headroom.params(precision=...) in the job says it, as a model cast by model.bfloat16() does not; "
-      "GPUs from Hopper on tell how busy their tensor pipes are",
-      could_read ? "run --output-lines reads what the job prints of it, or " : "");
+      "not told: {}headroom.params(precision=...) in the job says it, as a model cast by model.bfloat16() does not; {}",
+      could_read ? "run --output-lines reads what the job prints of it, or " : "",
+      all_tell_pipes(a) ? "how busy their tensor pipes were, which GPUs from Hopper on tell, was not read"
+                        : "GPUs from Hopper on tell how busy their tensor pipes are");
 }
 
 // Tensor pipes work on TF32, too, which many libraries use unasked: only their idleness while kernels run tells.

@@ -14,6 +14,7 @@
 namespace headroom {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RecordingBuilder;
@@ -37,6 +38,25 @@ TEST(Health, AJobThatComputesToItsEndNeitherHangsNorRunsOutOfMemory) {
   EXPECT_EQ(answer(e, "no_hang"), Answer::kYes);
   EXPECT_EQ(answer(e, "no_out_of_memory"), Answer::kYes);
   EXPECT_EQ(answer(e, "mixed_precision"), Answer::kUnknown) << "nothing says";
+}
+
+TEST(Health, WhoseTensorPipesCouldTellAndWereNotReadIsSaid) {
+  const auto said = [](const std::string& capability) {
+    RecordingBuilder builder(60);
+    Recording recording = builder.gpu(0, [](double) { return 0.9; }).build();
+    for (Source& source : recording.sources)
+      if (source.kind == SourceKind::kGpu) {
+        Device device = device_of(source);
+        device.compute_capability = capability;
+        source.attrs = to_attrs(device);
+      }
+    return check(explain(recording), "mixed_precision").evidence;
+  };
+  EXPECT_THAT(said("9.0"),
+              EndsWith("; how busy their tensor pipes were, which GPUs from Hopper on tell, was not read"));
+  EXPECT_THAT(said("10.3"), EndsWith("was not read"));
+  for (const char* other : {"8.6", ""})
+    EXPECT_THAT(said(other), EndsWith("; GPUs from Hopper on tell how busy their tensor pipes are"));
 }
 
 TEST(Health, OfAJobThatLivedBetweenTwoListsNoContextIsDenied) {

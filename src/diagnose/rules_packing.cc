@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/human.h"
@@ -31,6 +32,18 @@ std::vector<Nanos> startups(const Analysis& a) {
 
 }  // namespace
 
+namespace {
+
+// "1.5 s"; of few long ones among many short ones half of them and the mean, which makes the sum.
+std::string each_startup(const std::vector<Nanos>& lengths) {
+  const Nanos median = lengths[lengths.size() / 2];
+  const Nanos mean = std::accumulate(lengths.begin(), lengths.end(), Nanos{0}) / static_cast<Nanos>(lengths.size());
+  if (mean <= 2 * median) return fmt::format("in each about {}", human_duration(median));
+  return fmt::format("in half of them at most {}, on average {}", human_duration(median), human_duration(mean));
+}
+
+}  // namespace
+
 std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
   constexpr double kSomeOwn = 0.25;  // of the time in own functions: not all of it is start-up
   if (!a.job.batch.present) return std::nullopt;
@@ -38,19 +51,18 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
   const double per_gpu = a.limits[Threshold::kChurnStartsPerGpu] * static_cast<double>(a.devices.size());
   const double starts = static_cast<double>(lengths.size());
   if (starts < a.limits[Threshold::kChurnStarts] || starts < per_gpu) return std::nullopt;
-  const Nanos median = lengths[lengths.size() / 2], cost = length(startup);
+  const Nanos cost = length(startup);
   Finding finding;
   finding.cause = Cause::kTrialChurn;
   finding.title = "Many tasks each start from nothing";
   finding.claims = startup;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "NPS";
-  finding.evidence = {
-      fmt::format("{} starts, in each about {} ({} at most) without a kernel of any task: {} of GPU time",
-                  human_count(static_cast<std::int64_t>(lengths.size())), human_duration(median),
-                  human_duration(lengths.back()), human_duration(cost)),
-      fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
-                  human_percent(a.share(a.ledger.total(Account::kUseful))))};
+  finding.evidence = {fmt::format("{} starts, {} ({} at most) without a kernel of any task: {} of GPU time",
+                                  human_count(static_cast<std::int64_t>(lengths.size())), each_startup(lengths),
+                                  human_duration(lengths.back()), human_duration(cost)),
+                      fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
+                                  human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
   if (imported_later(a, startup) > 0) finding.told_apart_from.front() += ", or their stacks were in an import";
   finding.advice =
