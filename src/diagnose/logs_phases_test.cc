@@ -237,8 +237,8 @@ TEST(LogPhases, KernelsThatWaitAreFoundByTheTrafficOfTheirMemoryAlone) {
   const Finding* finding = find(e, Cause::kStraggler);
   ASSERT_NE(finding, nullptr) << everything(e);
   EXPECT_THAT(finding->title, HasSubstr("Kernels on GPUs 1 and 2 only waited for GPU 0"));
-  EXPECT_THAT(finding->evidence, Contains(HasSubstr("showed a kernel with its memory used 0 % of the time; with its "
-                                                    "memory used 40 % of the time where kernels work")));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("showed a kernel with memory traffic 0 % of the time; with memory "
+                                                    "traffic 40 % of the time where kernels work")));
   ASSERT_TRUE(finding->gain);
   EXPECT_NEAR(finding->gain->high, 1.33, 0.05) << finding->bound;
   // Beside GPUs that work, or where it is little anyway, the traffic alone tells nothing.

@@ -327,7 +327,7 @@ std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices
 
 std::string level_words(Metric metric, double level) {
   if (metric == Metric::kPower) return fmt::format("at {:.0f} W", level);
-  return fmt::format("with {} {} of the time", metric == Metric::kSmActive ? "SMs active" : "its memory used",
+  return fmt::format("with {} {} of the time", metric == Metric::kSmActive ? "SMs active" : "memory traffic",
                      human_percent(level));
 }
 
