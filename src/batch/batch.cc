@@ -124,6 +124,8 @@ void Batch::look(const Snapshot& now) {
   conclude_unsettled(now.at);
   eta_.observe(now.at, how_far(now.at), planner_.prices());
   PlacementWatch::Look look = watch_.look(now);
+  // For the next look: a short task holds memory for a part of a second, and one look in each would rarely meet it.
+  if (watch_.wants_process_lists(now.at)) parts_.recorder.read_process_lists();
   if (options_.count_steps) {
     for (scheduler::AttemptReading& reading : look.readings.attempts) {
       BookedAttempt& attempt = *book_.find(reading.attempt);

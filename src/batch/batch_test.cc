@@ -480,6 +480,21 @@ TEST(Batch, ShortlyAfterAStartTheProcessListsAreWanted) {
   EXPECT_LE(world.recorder.lists_wanted, wanted + 1);
 }
 
+// A short task holds memory for a part of a second: one look in each would rarely meet it.
+TEST(Batch, ShortlyAfterAStartEveryLookIsFollowedByOneAtTheLists) {
+  World world;
+  world.with(task("a")).begin();
+  for (int look = 1; look <= 20; ++look) {
+    world.clock.now += kSecond / 10;
+    world.look();
+    EXPECT_GE(world.recorder.lists_wanted, look);
+  }
+  world.clock.now += 10 * kSecond;
+  const int wanted = world.recorder.lists_wanted;
+  world.look();
+  EXPECT_EQ(world.recorder.lists_wanted, wanted);
+}
+
 TEST(Batch, TheRecordingHearsOfStartsEndsAndWaiting) {
   World world;
   world.with(task("a")).with(task("b")).begin();
