@@ -36,7 +36,7 @@ OF_PROGRAM = {**dict.fromkeys(("u01", "u02", "u07", "u11", "u12", "u13", "u16", 
                                "v_worker_init"), EPOCHS),
               **dict.fromkeys(("u06", "u19", "h200_three_turns", "v_cache_lock", "w_epoch_end", "w_checkpoint_gzip",
                                "w_checkpoint_fsync", "w_repeat_preprocessing", "w_npz_checkpoint", "w_recompile_loop", "w_env_steps",
-                               "w_mixed_epoch", "x_hf_trainer", "x_gan", "x_hp_loop", "x_federated"), TIMES),
+                               "w_mixed_epoch", "x_hf_trainer", "x_gan", "x_hp_loop", "x_federated", "x_bleu"), TIMES),
               **dict.fromkeys(("u08", "u09", "u20", "h200_clip_and_histograms", "h200_rollout_generation", "v_boosting",
                                "v_running_auc", "v_media_upload", "v_event_writer", "v_frequent_save", "h200_rank_zero_metrics",
                                "h200_short_epochs", "x_ema"), SOME)}

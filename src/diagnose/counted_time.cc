@@ -152,6 +152,8 @@ bool names_no_more(const Finding& one, const Finding& other) {
 // Takes out of what a finding counts what an earlier one, with all that it counts, answers for: time whose cause that
 // one tells, and all of it where they name the same causes. Of other causes the bound needs it.
 Claims taken_by(const Finding& other, const Claims& counted, const Finding& finding, const Claims& left) {
+  // Whose bound counts no time, such as a wait for a core, tells what its own was all the same: of that cause.
+  if (counted.empty()) return names(finding, *other.cause) ? common(left, other.claims) : Claims{};
   if (names_no_more(finding, other)) return common(left, counted);
   // A set out of which others were left by what was seen is of no other cause (weigh.cc).
   constexpr std::size_t kNarrowed = 4;
@@ -169,7 +171,10 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
   std::vector<std::pair<std::size_t, Claims>> before;
   for (std::size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
-    if (!finding.gain || finding.counted.empty() || removal(a, finding.counted) != finding.gain->high) continue;
+    if (!finding.gain || finding.counted.empty() || removal(a, finding.counted) != finding.gain->high) {
+      if (finding.cause && !finding.claims.empty()) before.emplace_back(i, Claims{});
+      continue;
+    }
     Claims left = without(finding.counted, finding.claims);
     const Nanos other = length(left);
     std::vector<std::string> there, twice;

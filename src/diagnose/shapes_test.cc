@@ -48,6 +48,21 @@ TEST(Shapes, WhatTheGpuWaitsForIsALoaderOnlyWhereStacksShowOne) {
             "The data loader's workers wait for CPU cores: physics (env.py)");
 }
 
+// The worker's wait for a core bounds the first finding; the second, which may be that, too, does not count it again.
+TEST(Shapes, WhatATimeIsToldToBeIsNotCountedForAnotherCause) {
+  RecordingBuilder builder(60);
+  builder.machine(2, 2).gpu(0, [](double) { return 0.3; });
+  builder.process(7, 1, 0, 60, 0.02, true, {cell(Metric::kRunDelay, 120'000'000)}).context(7, 0, 0, 60);
+  builder.process(20, 7, 0, 60, 0.3, true, {cell(Metric::kRunDelay, 600'000'000)});
+  for (int i = 0; i < 60; ++i) builder.stacks(7, i, i + 0.5, kWaits).stacks(7, i + 0.5, i + 1, kReceives);
+  builder.stacks(20, 0, 60, {"produce (/u/train.py:9)"});
+  const Explanation e = explain(builder.build());
+  ASSERT_EQ(e.findings.front().cause, Cause::kCpuOversubscribed) << everything(e);
+  const Finding* sync = find(e, Cause::kSyncPoints);
+  ASSERT_TRUE(sync && sync->gain) << everything(e);
+  EXPECT_LT(sync->gain->high, 1.7) << sync->bound;
+}
+
 TEST(Shapes, WhoMayUseOneOfManyCoresIsToldSo) {
   const auto advice = [](const std::string& cpus) {
     RecordingBuilder builder(60);
