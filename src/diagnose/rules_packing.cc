@@ -51,7 +51,7 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
   const double per_gpu = a.limits[Threshold::kChurnStartsPerGpu] * static_cast<double>(a.devices.size());
   const double starts = static_cast<double>(lengths.size());
   if (starts < a.limits[Threshold::kChurnStarts] || starts < per_gpu) return std::nullopt;
-  const Nanos cost = length(startup);
+  const Nanos median = lengths[lengths.size() / 2], cost = length(startup);
   Finding finding;
   finding.cause = Cause::kTrialChurn;
   finding.title = "Many tasks each start from nothing";
