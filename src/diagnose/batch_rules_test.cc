@@ -343,7 +343,8 @@ TEST(BatchRules, OfStartsThatDifferTheMeanIsSaidThatMakesTheirSum) {
   builder.queue(0, 9).queue(110, 0);
   for (int i = 0; i < 24; ++i)
     builder.task("t" + std::to_string(i), 100 + i, {0}, 5.0 * i, 5.0 * i + 5, startup(i) / 2);
-  const Finding* churn = find_single(explain(builder.build()), Cause::kTrialChurn);
+  const Explanation e = explain(builder.build());
+  const Finding* churn = find_single(e, Cause::kTrialChurn);
   ASSERT_NE(churn, nullptr);
   EXPECT_THAT(churn->evidence,
               Contains(HasSubstr("24 starts, in half of them at most 500 ms, on average 1.5 s (4.5 s at most)")));
