@@ -162,14 +162,15 @@ TEST(PassedTest, IsAnExitCode) {
 }
 
 TEST_F(PumpTest, AnOutputThatIsMadeNonBlockingIsWaitedFor) {
-  ::fcntl(outside_.in.get(), F_SETFL, O_NONBLOCK);
+  const int outside = outside_.in.get();  // the pump closes it when it is done
+  ::fcntl(outside, F_SETFL, O_NONBLOCK);
   start();
   const std::string text(300'000, 'x');
   std::thread writer([&] {
     write(text);
     job_.in.reset();
   });
-  pollfd room{.fd = outside_.in.get(), .events = POLLOUT, .revents = 0};
+  pollfd room{.fd = outside, .events = POLLOUT, .revents = 0};
   while (::poll(&room, 1, 0) > 0) std::this_thread::yield();  // until it is full
   EXPECT_EQ(all_of(outside_.out.get()), text);
   writer.join();
