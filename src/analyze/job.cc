@@ -432,19 +432,20 @@ void narrow_cores(const Recording& recording, JobView& view) {
   constexpr Nanos kAsked = 5 * kSecond;  // whoever lived for so long was
   if (recording.all(SourceKind::kHost).size() != 1) return;
   CpuSet cpus;
+  std::set<SourceId> counted;
   const auto add_those_of = [&](SourceId id, bool always) {
+    if (!counted.insert(id).second) return true;
     const Source& source = source_of(recording, id);
     const auto list = cpus_of(attr(source, "cpus_allowed"));
     if (list) add(cpus, *list);
     const Process process = process_of(source);
     return list || (!always && process.end.value_or(recording.meta.end) - process.start < kAsked);
   };
-  for (const ContextUse& use : view.uses) {
-    if (!use.ours) continue;
-    if (!use.process || !add_those_of(*use.process, true)) return;
-    for (const SourceId id : descendants(view, *use.process))
+  for (const ContextUse& use : view.uses)
+    if (use.ours && (!use.process || !add_those_of(*use.process, true))) return;
+  for (const SourceId owner : std::set<SourceId>(counted))
+    for (const SourceId id : descendants(view, owner))
       if (!add_those_of(id, false)) return;
-  }
   if (!cpus.empty()) view.usable_cores = std::min(view.usable_cores, static_cast<double>(count(cpus)));
 }
 

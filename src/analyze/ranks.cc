@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "model/entities.h"
@@ -11,26 +12,36 @@ namespace headroom {
 
 namespace {
 
-bool at_once(const Process& one, const Process& other) {
-  constexpr Nanos kGoesOn = std::numeric_limits<Nanos>::max();
-  return one.start < other.end.value_or(kGoesOn) && other.start < one.end.value_or(kGoesOn);
+struct Life {
+  SourceId process = kNoSource;
+  Nanos start = 0, end = 0;
+};
+
+// Those of them that lived while no other one did.
+std::vector<SourceId> alone(std::vector<Life> lives) {
+  std::sort(lives.begin(), lives.end(), [](const Life& x, const Life& y) { return x.start < y.start; });
+  std::vector<SourceId> found;
+  Nanos over = std::numeric_limits<Nanos>::min();  // all earlier ones are
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    const bool beside_later = i + 1 < lives.size() && lives[i + 1].start < lives[i].end;
+    if (lives[i].start >= over && !beside_later) found.push_back(lives[i].process);
+    over = std::max(over, lives[i].end);
+  }
+  return found;
 }
 
 }  // namespace
 
 std::map<SourceId, std::int64_t> ranks_of(const Recording& recording, const std::set<SourceId>& processes) {
-  std::map<std::int64_t, std::vector<std::pair<SourceId, Process>>> numbered;
+  constexpr Nanos kGoesOn = std::numeric_limits<Nanos>::max();
+  std::map<std::int64_t, std::vector<Life>> numbered;
   for (const SourceId id : processes) {
     const Process process = process_of(recording.sources[static_cast<std::size_t>(id)]);
-    if (process.rank) numbered[*process.rank].emplace_back(id, process);
+    if (process.rank) numbered[*process.rank].push_back({id, process.start, process.end.value_or(kGoesOn)});
   }
   std::map<SourceId, std::int64_t> ranks;
-  for (const auto& [rank, all] : numbered)
-    for (const auto& [id, process] : all)
-      if (std::none_of(all.begin(), all.end(), [&, self = id, &mine = process](const auto& other) {
-            return other.first != self && at_once(mine, other.second);
-          }))
-        ranks[id] = rank;
+  for (auto& [rank, lives] : numbered)
+    for (const SourceId process : alone(std::move(lives))) ranks[process] = rank;
   return ranks;
 }
 

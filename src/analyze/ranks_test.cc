@@ -36,6 +36,14 @@ TEST(Ranks, OneThatWasStartedAgainHasTheNumberOfTheOneBefore) {
   EXPECT_THAT(ranks_of(recording, {0, 1}), UnorderedElementsAre(Pair(0, 0), Pair(1, 0)));
 }
 
+TEST(Ranks, OneThatOutlivesAnotherIsNotAloneWithItsNumberLaterEither) {
+  const Recording recording = numbered({{.pid = 7, .start = 0, .end = 9, .rank = 0},
+                                        {.pid = 8, .start = 1, .end = 2, .rank = 0},
+                                        {.pid = 9, .start = 5, .end = 6, .rank = 0},
+                                        {.pid = 10, .start = 9, .rank = 0}});
+  EXPECT_THAT(ranks_of(recording, {0, 1, 2, 3}), UnorderedElementsAre(Pair(3, 0)));
+}
+
 TEST(Ranks, OfProcessesThatCountNoStepsNoneCounts) {
   EXPECT_THAT(counting_ranks(numbered({{.pid = 7, .rank = 0}})), IsEmpty());
 }

@@ -57,8 +57,8 @@ void read_status(ProcDir& proc, UserNames& users, std::int64_t pid, ProcessFacts
   if (status.uid) facts.process.user = users.name(*status.uid);
 }
 
-// By torchrun and what is like it (Accelerate, DeepSpeed, Lightning), or by Open MPI. Not by Slurm: what srun starts
-// may start a process per GPU itself, and each of these has the number of the task.
+// By torchrun and launchers that set the same (Accelerate's, DeepSpeed's), or by Open MPI. Not by Slurm: what srun
+// starts may start a process per GPU itself, and each of these has the number of the task.
 struct Launcher {
   std::string_view rank, size;
 };
