@@ -64,9 +64,6 @@ struct SaidOutOfMemory {
   std::string words;  // of the last
 };
 
-// Of output that was read, and told nothing of the kind that a recording keeps.
-inline constexpr std::string_view kOutputToldNothing = "what was read of it told no phase, step or metric";
-
 struct Analysis {
   RecordingMeta meta;
   Window window;

@@ -122,6 +122,8 @@ template <class IsSo>
 [[nodiscard]] double removal_for(const Analysis& a, const Claims& claims, const std::vector<std::size_t>& devices);
 
 [[nodiscard]] std::string bound_words(const Gain& gain);  // "1.32x at most, CONDITION"
+// What it gains is open: "not bounded by this recording".
+void not_bounded(std::string_view by, Finding& finding);
 // Sets gain and bound ...
 void bound_by(Gain gain, Finding& finding);
 // ... of a finding whose claimed time could vanish.

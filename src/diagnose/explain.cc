@@ -249,7 +249,7 @@ void keep_what_a_moment_tells(const Analysis& a, std::vector<Finding>& findings)
     finding.confidence = Confidence::kLow;
     finding.gain.reset();
     finding.limits.clear();
-    if (!finding.bound.empty()) finding.bound = "not bounded by so short a time";
+    if (!finding.bound.empty()) not_bounded("so short a time", finding);
   }
 }
 
@@ -351,7 +351,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     std::erase_if(e.findings, [](const Finding& finding) { return !is_plain_fact(finding); });
   e.path = options.path;
   e.progress = progress_by(recording, a, window.end);
-  e.headline = diagnose::headline(a, e.findings, e.progress);
+  diagnose::put_headline(a, e);
   if (!e.too_few) e.bound = bound_beside(a, e.findings);
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);

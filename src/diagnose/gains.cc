@@ -176,15 +176,21 @@ std::string bound_words(const Gain& gain) {
   return fmt::format("{} at most, {}", human_factor(gain.high), gain.words());
 }
 
+void not_bounded(std::string_view by, Finding& finding) {
+  finding.gain.reset();
+  finding.bound = fmt::format("not bounded by {}", by);
+  finding.unbounded = true;
+}
+
 void bound_by(Gain gain, Finding& finding) {
+  finding.unbounded = false;
   finding.bound = bound_words(gain);
   finding.gain = std::move(gain);
 }
 
 void gains_by_removal(const Analysis& a, const Claims& claims, Finding& finding, Gain gain) {
   const auto high = removal(a, claims);
-  finding.gain.reset();
-  finding.bound = "not bounded by this recording";
+  not_bounded("this recording", finding);
   if (!high) return;
   gain.high = *high;
   bound_by(std::move(gain), finding);

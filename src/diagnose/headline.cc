@@ -344,10 +344,16 @@ std::string works_without_a_gpu(const Analysis& a, const std::optional<Progress>
 
 }  // namespace
 
-std::string headline(const Analysis& a, const std::vector<Finding>& findings, const std::optional<Progress>& progress) {
-  const std::string without = works_without_a_gpu(a, progress);
-  return (a.goes_on ? "So far: " : "") + lost_words(a) + failed_words(a, progress) +
-         (without.empty() ? what_happened(a, findings) : without) + hosts_words(a);
+void put_headline(std::string sentence, bool goes_on, Explanation& e) {
+  e.headline = (goes_on ? "So far: " : "") + sentence;
+  e.sentence = std::move(sentence);
+}
+
+void put_headline(const Analysis& a, Explanation& e) {
+  const std::string without = works_without_a_gpu(a, e.progress);
+  put_headline(lost_words(a) + failed_words(a, e.progress) +
+                   (without.empty() ? what_happened(a, e.findings) : without) + hosts_words(a),
+               a.goes_on, e);
 }
 
 }  // namespace headroom::diagnose

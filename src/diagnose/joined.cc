@@ -10,6 +10,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/ledger.h"
+#include "diagnose/headline.h"
 #include "diagnose/joined_findings.h"
 #include "diagnose/joined_ranks.h"
 #include "diagnose/joined_words.h"
@@ -45,7 +46,8 @@ class Joiner {
     join_health();
     take_findings();
     all_.about_parts = about_parts(all_, parts_, names_);
-    all_.headline = joined_headline(all_, parts_, options_.limits);
+    const auto runs = [](const ExplainedPart& part) { return goes_on(part.meta); };
+    put_headline(joined_sentence(all_, parts_, options_.limits), std::any_of(parts_.begin(), parts_.end(), runs), all_);
     return std::move(all_);
   }
 

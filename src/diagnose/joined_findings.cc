@@ -169,7 +169,7 @@ class OneFinding {
     const bool given = !all.bound.empty();
     all.gain.reset();
     if (!given) return;
-    all.bound = "not bounded by these recordings";
+    not_bounded("these recordings", all);
     const Claims& claims = all.counted.empty() ? all.claims : all.counted;
     const auto high = bounded ? removal_of(time_, claims) : std::nullopt;
     if (!high) return;

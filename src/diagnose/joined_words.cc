@@ -185,9 +185,8 @@ bool are_one_job(const std::vector<ExplainedPart>& parts) {
   return parts.size() > 1 && 2 * (first_end - last_begin) >= end - begin;  // for most of the time at once
 }
 
-std::string joined_headline(const Explanation& e, const std::vector<ExplainedPart>& parts, const Thresholds& limits) {
-  const bool runs = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return goes_on(part.meta); });
-  const std::string before = (runs ? "So far: " : "") + failed_parts(e);
+std::string joined_sentence(const Explanation& e, const std::vector<ExplainedPart>& parts, const Thresholds& limits) {
+  const std::string before = failed_parts(e);
   const Ledger& ledger = e.ledger;
   if (ledger.devices.empty() || ledger.span() <= 0)
     return before + fmt::format("No GPU was recorded in {}.", count_of(parts.size(), "recording"));

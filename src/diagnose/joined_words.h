@@ -10,7 +10,7 @@
 // What is said of several recordings together. `e`: their explanation, with its ledger and its parts.
 namespace headroom::diagnose {
 
-[[nodiscard]] std::string joined_headline(const Explanation& e, const std::vector<ExplainedPart>& parts,
+[[nodiscard]] std::string joined_sentence(const Explanation& e, const std::vector<ExplainedPart>& parts,
                                           const Thresholds& limits);
 
 // Which recordings these are, how their clocks relate, whose readings end early, and that they are of several jobs.

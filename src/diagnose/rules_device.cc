@@ -41,11 +41,9 @@ std::vector<Finding> sensor_outlier(const Analysis& a) {
 
 namespace {
 
-constexpr std::string_view kAllInAll = "all in all";
-
 // What the sensors say of a device while it ran kernels.
 struct KernelLoad {
-  std::string_view when = kAllInAll;
+  bool of_a_phase = false;  // of its busiest one; else all in all
   double busy = 0;
   std::optional<double> memory, power, limit;  // shares of the time; watts
   std::optional<double> sm;                    // share of the SMs' time
@@ -91,14 +89,14 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
   load.power = mean(Metric::kPower);
   for (const Phase& phase : a.phases)
     if (phase.device == device && phase.name == "kernels running") {
-      load.when = "in its busiest phase";
+      load.of_a_phase = true;
       load.busy = phase.gpu_util_ratio.value_or(load.busy);
       load.memory = phase.memory_util_ratio;  // absent where no reading is of such a phase alone: then it is not known
       load.power = phase.power_watts;
     }
   load.sm = mean(Metric::kSmActive);
   const auto engine = mean(Metric::kGraphicsActive);
-  if (readings_alone(a) && load.when == kAllInAll) load.engine = engine;
+  if (readings_alone(a) && !load.of_a_phase) load.engine = engine;
   const auto of_kernels = [&](std::optional<double> share) {
     return share && engine && *engine > 0 ? std::optional(std::min(1.0, *share / *engine)) : std::nullopt;
   };
@@ -111,8 +109,9 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
 }
 
 std::vector<std::string> evidence_of(const KernelLoad& load) {
-  std::vector<std::string> evidence{
-      fmt::format("{} a kernel was resident {} of the time", load.when, human_percent(load.busy))};
+  std::vector<std::string> evidence{fmt::format("{} a kernel was resident {} of the time",
+                                                load.of_a_phase ? "in its busiest phase" : "all in all",
+                                                human_percent(load.busy))};
   if (load.memory)
     evidence.push_back(fmt::format("its memory was read or written {} of the time", human_percent(*load.memory)));
   if (load.power)

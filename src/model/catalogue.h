@@ -86,13 +86,26 @@ class AccountSet {
   std::uint32_t bits_ = 0;
 };
 
+// What there is to look at, and how.
+struct Look {
+  std::string_view words = "";  // "step times per rank"
+  // An instruction, "" where the words are one. {stacks} stands for what shows the stacks of process PID,
+  // {or_one_thread} for a job with fewer threads, where that is another job.
+  std::string_view how = "";
+  bool of_process = false;  // it looks at the job while that runs
+};
+// Which calls hold the host.
+inline constexpr Look kCudaCalls{
+    "Nsight Systems (CUDA API)",
+    "nsys profile -t cuda CMD: which calls, such as cudaStreamSynchronize or cudaMalloc, take the time?"};
+
 // Root causes; identifiers and numbers are those of the catalogue in docs/causes.md.
 struct CauseInfo {
   Cause cause;
   std::string_view id;           // JSON
   std::string_view number;       // in the catalogue, "" for what is no root cause
   std::string_view words;        // for people, in the middle of a sentence
-  std::string_view observe;      // the cheapest observation that tells it from its look-alikes
+  Look observe;                  // the cheapest observation that tells it from its look-alikes
   std::string_view needs;        // tiers without which no rule names it
   std::string_view beyond;       // what proves it and no recording of readings has; "" where readings suffice
   std::string_view signature;    // what it looks like: never one reading alone

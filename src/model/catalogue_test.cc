@@ -15,7 +15,8 @@ TEST(Catalogue, EveryRowSaysWhatItRestsOnAndWhatWouldOverturnIt) {
     EXPECT_TRUE(ids.insert(row.id).second);
     for (const std::string_view text : {row.words, row.signature, row.look_alikes, row.overturn}) EXPECT_NE(text, "");
     EXPECT_FALSE(row.needs.empty()) << "a rule names it";
-    for (const std::string_view text : {row.signature, row.look_alikes, row.overturn, row.beyond, row.observe})
+    for (const std::string_view text :
+         {row.signature, row.look_alikes, row.overturn, row.beyond, row.observe.words, row.observe.how})
       EXPECT_FALSE(text.ends_with('.')) << text;
   }
 }

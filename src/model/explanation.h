@@ -168,7 +168,8 @@ struct ExplainedRecording {
 struct Explanation {
   std::string path;  // of the recording; "" while it is not one
   RecordingMeta meta;
-  std::string headline;  // one or two plain sentences
+  std::string headline;  // one or two plain sentences; of a recording that goes on "So far: " and these
+  std::string sentence;  // the headline without that
   bool too_few = false;  // it was looked at too seldom, or for too short a time, to judge the rest by it
   Ledger ledger;
   std::vector<std::vector<Slice>> slices;  // per device of the ledger

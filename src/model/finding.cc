@@ -22,6 +22,7 @@ const OwnLimit* Finding::limit_of(Cause candidate) const {
 }
 
 std::string Gain::words() const {
+  if (!none.empty()) return none + more;
   std::string text = any_cause ? "whatever the cause, " : "";
   if (!causes.empty()) {
     std::vector<std::string> names;

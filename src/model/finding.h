@@ -33,6 +33,8 @@ struct Gain {
   bool later_starts = false;  // it counts the job's later starts as well
   std::string more;           // what is to be said after the condition: ", counting 3 s of other time"
   std::string beside;         // of another change than the condition's: "; 1.66x if that code took no time"
+  std::string none;           // why there is none to tell, instead of a condition: "not a matter of speed"
+  bool unbounded = false;     // of `none`: there may be any
   bool operator==(const Gain&) const = default;
 
   [[nodiscard]] std::string words() const;  // all of that: "if the cause is data loading, and ..."
@@ -89,7 +91,8 @@ struct Finding {
   std::optional<Gain> gain;      // of time at equal work, where this recording bounds it
   std::vector<OwnLimit> limits;  // of candidates, each below the gain
   Claims counted;                // all time that the gain counts, where that is more than the claims
-  std::string bound;             // the gain in words; "" without advice
+  std::string bound;             // the gain in words, or why there is none; "" without advice
+  bool unbounded = false;        // of a bound without a gain: there may be any
   bool operator==(const Finding&) const = default;
 
   [[nodiscard]] Nanos cost() const { return length(claims); }     // device-nanoseconds

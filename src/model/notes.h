@@ -11,4 +11,7 @@ inline constexpr std::string_view kNoteNvtx = "NVTX ranges are not recorded: "; 
 inline constexpr std::string_view kNoteNvtxNotWanted = "not wanted";                       // begins such a reason
 inline constexpr std::string_view kNoteNvtxTaken = "names another library";  // is in one: somebody wants NVTX
 
+// Why a recording has no evidence from output that was read.
+inline constexpr std::string_view kOutputToldNothing = "what was read of it told no phase, step or metric";
+
 }  // namespace headroom

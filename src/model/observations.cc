@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/advice_words.h"
+
 namespace headroom {
 
 namespace {
@@ -12,34 +14,100 @@ namespace {
 struct Instead {
   Cause cause;
   char tier;
-  std::string_view observe;
+  Look look;
 };
 constexpr char kNoPython = 0;  // for a tier: there is no Python whose stacks could be read
 constexpr char kOver = 1;      // for a tier: the job has ended
+
+constexpr Look kCachedBatch{"a step with a cached batch",
+                            "train some steps on one batch that is kept: if they are faster, it waited for data"};
+constexpr Look kNative{kNativeStacks, "{stacks} several times while the GPU waits: what is it at?", true};
+constexpr Look kLoggingOff{"a run with logging off", "headroom run -- CMD with logging off, and headroom compare"};
+constexpr Look kWithoutThatWork{"the log of the job; a run without that work",
+                                "read the job's log: does the GPU wait where an epoch ends? Then headroom run -- CMD "
+                                "without that work, and headroom compare"};
+constexpr Look kFromACopy{"the same data asked for again, from a copy nearby",
+                          "headroom run -- CMD once with the data that it asks for kept on this machine, and headroom "
+                          "compare: if the waits are gone, it was what sends the data, or the way to it"};
+
 // Of one cause, the one for more evidence first.
 constexpr std::array kInstead{
-    Instead{Cause::kUnreleasedAfterWork, kOver, "the end of the job's log"},
-    Instead{Cause::kInputInMainProcess, kNoPython, "a step with a cached batch"},
-    Instead{Cause::kHostGraphBuilding, kNoPython, kNativeStacks},
-    Instead{Cause::kSyncPoints, kNoPython, "Nsight Systems (CUDA API)"},
-    Instead{Cause::kGilContention, kNoPython, kNativeStacks},
-    Instead{Cause::kLoggingUpload, kNoPython, "a run with logging off"},
-    Instead{Cause::kEpochEndHostWork, kNoPython, "the log of the job; a run without that work"},
-    Instead{Cause::kWrongGpuAssignment, 'P', "CUDA_VISIBLE_DEVICES of each process beside its GPU in nvidia-smi"},
-    Instead{Cause::kOneProcessImbalance, 'P', "the program: what it puts on each GPU"},
-    Instead{Cause::kInputInMainProcess, 'Y', "a step with a cached batch"},
-    Instead{Cause::kInputTooFewWorkers, 'P', "a step with a cached batch"},
-    Instead{Cause::kCpuOversubscribed, 'P', "the same run with the other load stopped, or with fewer threads"},
-    Instead{Cause::kSlowStorage, 'P', "the same files read a second time, from memory"},
-    Instead{Cause::kEpochWorkerRestart, 'P', "a run with workers that stay"},
-    Instead{Cause::kHostGraphBuilding, 'Y', "headroom stacks: what it was at while the GPU was idle"},
-    Instead{Cause::kHostGraphBuilding, 'P', "its Python stacks: headroom run reads them, or headroom stacks --pid"},
-    Instead{Cause::kSyncPoints, 'Y', "Nsight Systems (CUDA API)"},
-    Instead{Cause::kGilContention, 'Y', "a run with the other threads stopped"},
-    Instead{Cause::kCheckpointSync, 'P', "a run without checkpoints"},
-    Instead{Cause::kLoggingUpload, 'Y', "a run with logging off"},
-    Instead{Cause::kEpochEndHostWork, 'Y', "the log of the job; a run without that work"},
+    Instead{Cause::kUnreleasedAfterWork,
+            kOver,
+            {"the end of the job's log",
+             "read the end of the job's log: did it save or send something after its last step, or stand still until "
+             "it was ended?"}},
+    Instead{Cause::kInputInMainProcess, kNoPython, kCachedBatch},
+    Instead{Cause::kHostGraphBuilding, kNoPython, kNative},
+    Instead{Cause::kSyncPoints, kNoPython, kCudaCalls},
+    Instead{Cause::kGilContention, kNoPython, kNative},
+    Instead{Cause::kLoggingUpload, kNoPython, kLoggingOff},
+    Instead{Cause::kEpochEndHostWork, kNoPython, kWithoutThatWork},
+    Instead{Cause::kWrongGpuAssignment,
+            'P',
+            {"CUDA_VISIBLE_DEVICES of each process beside its GPU in nvidia-smi",
+             "tr '\\0' '\\n' </proc/PID/environ | grep CUDA_VISIBLE_DEVICES, for each process that nvidia-smi lists: "
+             "is it meant for that GPU?",
+             true}},
+    Instead{Cause::kOneProcessImbalance,
+            'P',
+            {"the program: what it puts on each GPU",
+             "read in the program what it puts on each GPU: parts of one model take turns, copies of it get shares of "
+             "each batch"}},
+    Instead{Cause::kInputInMainProcess, 'Y', kCachedBatch},
+    Instead{Cause::kInputTooFewWorkers, 'P', kCachedBatch},
+    Instead{Cause::kCpuOversubscribed,
+            'P',
+            {"the same run with the other load stopped, or with fewer threads",
+             "headroom run -- CMD with the other load stopped{or_one_thread}, and headroom compare"}},
+    Instead{Cause::kSlowStorage,
+            'P',
+            {"the same files read a second time, from memory",
+             "headroom run -- CMD a second time, right after the first, while its files are in memory: if the waits "
+             "are gone, it was the storage"}},
+    Instead{Cause::kEpochWorkerRestart,
+            'P',
+            {"a run with workers that stay",
+             "headroom run -- CMD with DataLoader(..., persistent_workers=True), and headroom compare"}},
+    Instead{Cause::kHostGraphBuilding,
+            'Y',
+            {"headroom stacks: what it was at while the GPU was idle",
+             "headroom stacks RECORDING: what was it at while the GPU was idle?"}},
+    Instead{Cause::kHostGraphBuilding,
+            'P',
+            {"its Python stacks: headroom run reads them, or headroom stacks --pid",
+             "headroom run --stacks 20 -- CMD, then headroom stacks: what is it at while the GPU is idle?"}},
+    Instead{Cause::kSyncPoints, 'Y', kCudaCalls},
+    Instead{Cause::kGilContention,
+            'Y',
+            {"a run with the other threads stopped",
+             "headroom run -- CMD with the other threads stopped, and headroom compare"}},
+    Instead{Cause::kCheckpointSync,
+            'P',
+            {"a run without checkpoints", "headroom run -- CMD without checkpoints, and headroom compare"}},
+    Instead{Cause::kLoggingUpload, 'Y', kLoggingOff},
+    Instead{Cause::kEpochEndHostWork, 'Y', kWithoutThatWork},
 };
+
+const Look& look_at(Cause cause, const RecordingMeta& meta) {
+  const auto holds = [&](char tier) {
+    if (tier == kNoPython) return without_python(meta);
+    if (tier == kOver) return job_is_over(meta);
+    return meta.tiers.find(tier) != std::string::npos;
+  };
+  const auto instead = std::find_if(kInstead.begin(), kInstead.end(),
+                                    [&](const Instead& row) { return row.cause == cause && holds(row.tier); });
+  return instead == kInstead.end() ? info(cause).observe : instead->look;
+}
+
+// A finding may know nearer what there is to look at.
+const Look& look_at(Cause cause, const Finding& finding, const RecordingMeta& meta) {
+  return cause == Cause::kSlowStorage && finding.from_afar ? kFromACopy : look_at(cause, meta);
+}
+
+void put(std::string& how, std::string_view place, std::string_view words) {
+  if (const auto at = how.find(place); at != std::string::npos) how.replace(at, place.size(), words);
+}
 
 }  // namespace
 
@@ -54,20 +122,19 @@ bool without_python(const RecordingMeta& meta) {
                       [](const MissingTier& one) { return one.tier == 'Y'; });
 }
 
-std::string_view next_observation(Cause cause, const RecordingMeta& meta) {
-  const auto holds = [&](char tier) {
-    if (tier == kNoPython) return without_python(meta);
-    if (tier == kOver) return job_is_over(meta);
-    return meta.tiers.find(tier) != std::string::npos;
-  };
-  const auto instead = std::find_if(kInstead.begin(), kInstead.end(),
-                                    [&](const Instead& row) { return row.cause == cause && holds(row.tier); });
-  return instead == kInstead.end() ? info(cause).observe : instead->observe;
-}
+std::string_view next_observation(Cause cause, const RecordingMeta& meta) { return look_at(cause, meta).words; }
 
 std::string_view next_observation(Cause cause, const Finding& finding, const RecordingMeta& meta) {
-  if (cause == Cause::kSlowStorage && finding.from_afar) return "the same data asked for again, from a copy nearby";
-  return next_observation(cause, meta);
+  return look_at(cause, finding, meta).words;
+}
+
+std::string step_of_observation(Cause cause, const Finding& finding, const RecordingMeta& meta) {
+  const Look& look = look_at(cause, finding, meta);
+  std::string how(look.how.empty() ? look.words : look.how);
+  put(how, "{stacks}", without_python(meta) ? kNativeStacks : "headroom stacks --pid PID");
+  put(how, "{or_one_thread}", one_thread_each(meta) ? "" : ", or with OMP_NUM_THREADS=1");
+  const bool gone = job_is_over(meta) || is_imported(meta);
+  return look.of_process && gone ? "in the next run, " + how : how;
 }
 
 }  // namespace headroom

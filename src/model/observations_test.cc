@@ -18,7 +18,7 @@ std::string_view observed(Cause cause, const std::string& tiers) {
 }
 
 TEST(Observations, ReadingsAloneAreToldToRecordTheJob) {
-  for (const CauseInfo& row : all_causes()) EXPECT_EQ(observed(row.cause, "N"), row.observe) << row.id;
+  for (const CauseInfo& row : all_causes()) EXPECT_EQ(observed(row.cause, "N"), row.observe.words) << row.id;
 }
 
 TEST(Observations, AProgramWithoutPythonIsNotToldToLookAtItsStacksInPython) {

@@ -132,7 +132,7 @@ class Maker {
     if (finding) {
       made.cost = share_of_all(*finding);
       option.candidates = finding->candidates;
-      option.gain = finding->gain.value_or(Gain{.condition = finding->bound});
+      option.gain = finding->gain.value_or(Gain{.none = finding->bound, .unbounded = finding->unbounded});
       option.gain.low = option.gain.high = 1;  // the simulation's to say
       option.gain.beside.clear();              // another option's
       if (finding->gain && !finding->cause) {
@@ -149,7 +149,7 @@ class Maker {
                          ? finding->would_overturn
                          : fmt::format("{}, if it names another cause", next_observation(fix.cause, *finding, e_.meta));
       if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
-        option.gain = {.condition = "none for this job, which takes as long with fewer; the others come back"};
+        option.gain = {.none = "none for this job, which takes as long with fewer; the others come back"};
     } else {
       made.flipped = observation(fix.cause);
     }

@@ -58,7 +58,7 @@ Candidate first_look(const Explanation& e) {
   option.why_safe = "it changes nothing";
   option.promises = false;
   option.undo = "none needed";
-  option.gain.condition = "none by itself: it makes the answer surer";
+  option.gain.none = "none by itself: it makes the answer surer";
   option.verify = "the next plan names one cause where this one names several";
   option.effort = "one run";
   if (tiers.find('P') == std::string::npos) {

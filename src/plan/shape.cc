@@ -52,7 +52,7 @@ void stays(int workers, bool said, std::string_view limit, Option& option) {
   option.safety = Safety::kSafe;
   option.why_safe = "it changes nothing";
   option.promises = false;
-  option.gain = {.condition = "none"};
+  option.gain = {.none = "none"};
   option.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
 }
 

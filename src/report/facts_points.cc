@@ -103,8 +103,7 @@ std::vector<Point> option_points(const Plan& plan, const Option& option) {
     add(points, "Gain",
         option.gain.high > 1 ? fmt::format("{}: {}", gain_range(option.gain), gain_time(option.gain, plan.seconds))
                              : gain_range(option.gain));
-    const std::string condition = option.gain.words();
-    add(points, "If", condition.starts_with("if ") ? condition.substr(3) : condition);
+    add(points, "Holds", option.gain.words());
   } else {
     add(points, "Gain", condition_words(option));
   }

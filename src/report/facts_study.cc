@@ -221,9 +221,9 @@ Table what_if_table(const StudyReport& report) {
   table.head = {"Change", "Risk", "Trials per hour", "Time to best", std::string(busy_of(report))};
   table.words = 2;
   for (const WhatIf& row : report.what_if) {
-    const std::string risk = risk_words(row);  // its reason stands with the edit
-    table.rows.push_back({row.change, risk.substr(0, risk.find(": ")), rate_words(report, row), ratio_words(row),
-                          busy_words(report, row)});
+    // The reason of its risk stands with the edit.
+    table.rows.push_back(
+        {row.change, risk_word(row), rate_words(report, row), ratio_words(row), busy_words(report, row)});
   }
   return table;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json_values.h"
 #include "report/plan.h"
+#include "report/words.h"
 
 namespace headroom::report {
 
@@ -27,7 +28,7 @@ Json option_json(const Option& option) {
           {"candidates", candidates},
           {"title", option.title},
           {"gain", option.promises ? gain_json(option.gain) : Json(nullptr)},
-          {"why_no_gain", option.promises ? Json(nullptr) : Json(option.gain.words())},
+          {"why_no_gain", option.promises ? Json(nullptr) : Json(condition_words(option))},
           {"safety", info(option.safety).name},
           {"why_safe", option.why_safe},
           {"effort", option.effort},

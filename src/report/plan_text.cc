@@ -143,10 +143,10 @@ std::string gain_time(const Gain& gain, double seconds) {
 }
 
 std::string condition_words(const Option& option) {
-  std::string condition = option.gain.words();
-  if (condition.empty()) return "not bounded by this recording";
-  const bool of_nothing = condition.starts_with("if ") && !(option.promises && option.gain.high > 1);
-  return of_nothing ? "none is promised for the time of this job" : condition;
+  const std::string words = option.gain.words();
+  if (words.empty()) return "not bounded by this recording";
+  const bool of_nothing = option.gain.none.empty() && !(option.promises && option.gain.high > 1);
+  return of_nothing ? "none is promised for the time of this job" : words;
 }
 
 std::string shown_words(const Option& option) {
@@ -167,10 +167,10 @@ std::string plan_headline(const Plan& plan) {
   if (!plan.nothing.empty()) return plan.nothing + ".";
   auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
   const auto gains = [](const Option& option) { return option.gain.high > 1; };
-  const auto unbounded = [](const Option& option) { return option.gain.condition.starts_with("not bounded"); };
+  const auto unbounded = [](const Option& option) { return option.gain.unbounded; };
   if (const auto one = std::find_if(plan.options.begin(), plan.options.end(), unbounded);
       first == plan.options.end() && one != plan.options.end())
-    return fmt::format("What can be gained is {}; what to do about what was found:", one->gain.condition);
+    return fmt::format("What can be gained is {}; what to do about what was found:", one->gain.none);
   if (first == plan.options.end())
     return fmt::format("{}; what to do about it:", std::any_of(plan.options.begin(), plan.options.end(), gains)
                                                        ? "What was found promises no gain"

@@ -52,7 +52,8 @@ enum class Facts { kFew, kUsual, kAll };
 [[nodiscard]] std::string rate_words(const StudyReport& report, const WhatIf& row);  // "144 -> 179"
 [[nodiscard]] std::string busy_words(const StudyReport& report, const WhatIf& row);  // "83 -> 99 %"
 [[nodiscard]] std::string_view busy_of(const StudyReport& report);                   // what that is a share of
-[[nodiscard]] std::string risk_words(const WhatIf& row);                             // a word, and the reason
+[[nodiscard]] std::string risk_word(const WhatIf& row);
+[[nodiscard]] std::string risk_words(const WhatIf& row);                                  // that word, and the reason
 [[nodiscard]] std::string what_if_details(const StudyReport& report, const WhatIf& row);  // memory, cores, GPU-hours
 [[nodiscard]] std::string what_if_notes(const StudyReport& report, const std::vector<const WhatIf*>& rows);
 [[nodiscard]] std::vector<Point> study_calibration(const StudyReport& report, Facts which);

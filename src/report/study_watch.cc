@@ -20,18 +20,18 @@ constexpr double kWindow = 1800;  // seconds
 
 bool open_now(const TrialBar& bar) { return bar.state == TrialState::kRunning && !bar.dead; }
 
-std::string_view end_word(TrialState state) {
+std::string_view end_word(TrialState state, std::size_t trials = 1) {
   switch (state) {
     case TrialState::kComplete:
       return "completed";
     case TrialState::kPruned:
-      return "was pruned";
+      return trials == 1 ? "was pruned" : "were pruned";
     case TrialState::kFail:
       return "failed";
     case TrialState::kRunning:
       return "began";
     case TrialState::kWaiting:
-      return "was put in the queue";
+      return trials == 1 ? "was put in the queue" : "were put in the queue";
   }
   return "";
 }
@@ -86,12 +86,10 @@ std::vector<std::string> watch_changes(const StudyReport& before, const StudyRep
     for (const TrialBar* bar : bars) phrases.push_back(phrase(*bar));
     return phrases;
   }
-  std::map<std::string, std::int64_t> counts;
-  for (const TrialBar* bar : bars) counts[bar->dead ? "died" : std::string(end_word(bar->state))] += 1;
-  for (const auto& [word, count] : counts) {
-    const bool were = count != 1 && word.starts_with("was ");
-    phrases.push_back(fmt::format("{} {}", count_of(count, "trial"), were ? "were " + word.substr(4) : word));
-  }
+  std::map<std::pair<bool, TrialState>, std::size_t> counts;  // of a dead one its state tells nothing
+  for (const TrialBar* bar : bars) counts[{bar->dead, bar->dead ? TrialState::kFail : bar->state}] += 1;
+  for (const auto& [end, count] : counts)
+    phrases.push_back(fmt::format("{} {}", count_of(count, "trial"), end.first ? "died" : end_word(end.second, count)));
   return phrases;
 }
 

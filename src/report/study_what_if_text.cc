@@ -38,7 +38,7 @@ bool hardly(const WhatIf& row) { return row.best_reached < 0.5; }
 // A word; with room for it, the reason.
 std::string risk_cell(const WhatIf& row, std::size_t room) {
   const std::string longer = risk_words(row);
-  return display_width(visible(longer)) <= room ? longer : longer.substr(0, longer.find(": "));
+  return display_width(visible(longer)) <= room ? longer : risk_word(row);
 }
 
 // The best ones; the last of them gives way to one that is busier and slower, if none is among them: busy is not fast.
@@ -223,10 +223,14 @@ std::string_view busy_of(const StudyReport& report) {
   return report.utilisation_of_gpu ? "GPU busy" : report.startup.inside_seconds ? "computing" : "open";
 }
 
+std::string risk_word(const WhatIf& row) {
+  if (!row.fits) return "does not fit";
+  return slower(row) ? "slower" : std::string(info(row.safety).name);  // what_if_notes() says than what
+}
+
 std::string risk_words(const WhatIf& row) {
-  if (row.fits && slower(row)) return "slower";  // what_if_notes() says than what
-  const std::string text(row.fits ? info(row.safety).name : "does not fit");
-  return row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
+  const bool told_elsewhere = row.why.empty() || (row.fits && slower(row));
+  return told_elsewhere ? risk_word(row) : fmt::format("{}: {}", risk_word(row), row.why);
 }
 
 std::string what_if_details(const StudyReport& report, const WhatIf& row) {

@@ -12,6 +12,7 @@
 #include "model/job_variables.h"
 #include "model/losses.h"
 #include "model/named_causes.h"
+#include "model/notes.h"
 #include "model/observations.h"
 #include "report/bars.h"
 #include "report/details.h"
@@ -235,11 +236,12 @@ std::string gloss(const Explanation& e, const TextOptions& options) {
 std::string progress_line(const Explanation& e) {
   if (!goes_on(e.meta)) return "";
   if (e.progress) return progress_of(e);
-  const bool unread = std::any_of(e.meta.missing_tiers.begin(), e.meta.missing_tiers.end(), [](const MissingTier& one) {
-    return one.tier == 'L' && one.why.starts_with("not asked for");
+  const auto& missing = e.meta.missing_tiers;
+  const auto unread = std::find_if(missing.begin(), missing.end(), [](const MissingTier& one) {
+    return one.tier == 'L' && one.why != kOutputToldNothing;
   });
-  return unread && e.meta.origin == "run" ? "not told: headroom run --output-lines reads it from what the job prints"
-                                          : "";
+  if (unread == missing.end() || e.meta.origin != "run") return "";
+  return fmt::format("not told: what the job prints is not read: {}", unread->why);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "model/losses.h"
+#include "model/notes.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -105,12 +106,14 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
 }
 
 TEST(Report, WhereAJobIsOrWhatWouldTellIsSaidWhileItGoesOn) {
-  constexpr const char* kTells = "Progress: not told: headroom run --output-lines reads it from what the job prints.";
+  constexpr const char* kTells = "Progress: not told: what the job prints is not read: not asked for (--output-lines).";
   Explanation e = crowded(1);
   e.meta.origin = "run";
   EXPECT_THAT(to_text(e, {.width = 100}), Not(HasSubstr("Progress"))) << "its output was read";
   e.meta.missing_tiers = {{'L', "not asked for (--output-lines)"}};
   EXPECT_THAT(to_text(e, {.width = 100}), HasSubstr(kTells));
+  e.meta.missing_tiers = {{'L', std::string(kOutputToldNothing)}};
+  EXPECT_THAT(to_text(e, {.width = 100}), Not(HasSubstr("Progress"))) << "nothing more can be read of it";
   e.progress = Progress{.epoch = Progress::At{3, 5, false}};
   EXPECT_THAT(to_text(e, {.width = 100}), HasSubstr("Progress: epoch 3/5."));
   e.progress.reset(), e.meta.stop_reason = "job_ended";

@@ -91,13 +91,12 @@ std::size_t put_head(Canvas& canvas, const BatchProgress& progress) {
 
 // What a GPU's title has beside its name, as far as there is room.
 std::string readings_of(const Canvas& canvas, const BatchProgress::Gpu& gpu, std::size_t from, std::size_t room) {
-  auto parts = report::gpu_parts(gpu);
+  const bool narrow = canvas.size().columns < kNarrow;
+  BatchProgress::Gpu shown = gpu;
+  if (narrow) shown.used_bytes.reset();  // power and temperature are worth more there
+  auto parts = report::gpu_parts(shown);
   parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(from));
-  std::string_view gap = "  ";
-  if (canvas.size().columns < kNarrow) {  // power and temperature are worth more than memory there
-    std::erase_if(parts, [](const std::string& part) { return part.ends_with("GiB"); });
-    gap = " ";
-  }
+  const std::string_view gap = narrow ? " " : "  ";
   while (parts.size() > 1 && width_of(join(parts, gap)) > room) parts.pop_back();
   std::string text = join(parts, gap);
   if (const auto degree = text.find("°"); degree != std::string::npos && !canvas.look().utf8) text.erase(degree, 2);

@@ -230,7 +230,7 @@ std::size_t put_head(Canvas& canvas, const Scene& scene, const State& state) {
   const std::size_t columns = canvas.size().columns;
   const std::size_t most = canvas.size().rows < kRowsForAll ? 2 : kMostOfSentence;
   std::size_t row = 0;
-  for (const std::string& line : lines_of(report::wrap(sentence_of(scene), columns, "", ""))) {
+  for (const std::string& line : lines_of(report::wrap(scene.explanation.sentence, columns, "", ""))) {
     if (row == most) break;
     canvas.put(row++, 0, line, kBold);
   }

@@ -170,12 +170,6 @@ std::vector<Row> rows_of(const Scene& scene, const State& state) {
   return rows;
 }
 
-std::string sentence_of(const Scene& scene) {
-  constexpr std::string_view kSoFar = "So far: ";  // of a whole recording; here it is a window of it
-  const std::string& headline = scene.explanation.headline;
-  return headline.starts_with(kSoFar) ? headline.substr(kSoFar.size()) : headline;
-}
-
 std::optional<std::size_t> first_finding(const Explanation& explanation) {
   const auto& all = explanation.findings;  // what comes before others that cost something was put there on purpose
   const auto first = std::find_if(all.begin(), all.end(), [&](const Finding& finding) {

@@ -127,8 +127,6 @@ inline constexpr Size kSmallest{40, 10}, kLargest{300, 100};
 [[nodiscard]] std::vector<Row> rows_of(const Scene& scene, const State& state);
 [[nodiscard]] bool has_tasks(const Scene& scene);
 
-// "The GPU computed for 61 % of 1:00. It waited 31 % for its data."
-[[nodiscard]] std::string sentence_of(const Scene& scene);
 // Index of the finding that `headroom why` puts first; nothing where none costs device time, nor what a job was seen at
 // for a few seconds: that is no alarm.
 [[nodiscard]] std::optional<std::size_t> first_finding(const Explanation& explanation);
