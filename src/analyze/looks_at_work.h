@@ -22,11 +22,25 @@ namespace headroom {
 // Each slice of the time from the first kernel to the last of a process whose stacks are known, with its looks.
 template <class Visit>
 void visit_work(const DeviceTime& device, const StackView& stacks, const JobView& job, const Visit& visit) {
-  const auto owners = owners_on(device, stacks, job);
+  struct Owner {
+    SourceId process;
+    std::span<const ListRow> left;  // of its looks: slices come in order of time
+  };
+  std::map<std::int64_t, Owner> owners;
+  for (const auto& [pid, process] : owners_on(device, stacks, job))
+    owners.emplace(pid, Owner{process, stacks.looks.at(process).all()});
+  const auto take_until = [](std::span<const ListRow>& left, Nanos at) {
+    std::size_t count = 0;
+    while (count < left.size() && left[count].at <= at) ++count;
+    const auto taken = left.first(count);
+    left = left.subspan(count);
+    return taken;
+  };
   for (const Slice& slice : device.slices) {
     const auto owner = owners.find(slice.pid);
     if (owner == owners.end() || slice.account == Account::kStartup || slice.account == Account::kTeardown) continue;
-    visit(owner->second, slice, looks_within(stacks.looks.at(owner->second).all(), slice.begin, slice.end));
+    (void)take_until(owner->second.left, slice.begin);
+    visit(owner->second.process, slice, take_until(owner->second.left, slice.end));
   }
 }
 

@@ -65,7 +65,7 @@ std::map<std::string, double> idle_shares(const StackView& stacks, const JobView
   struct Seen {
     Nanos time = 0;
     double all = 0;
-    std::map<std::uint32_t, double> undecided;  // by kind
+    std::vector<double> undecided;  // looks, by kind
   };
   std::map<std::string, double> seconds_at, idle_at;
   for (const DeviceTime& device : devices) {
@@ -74,14 +74,16 @@ std::map<std::string, double> idle_shares(const StackView& stacks, const JobView
       Seen& seen = processes[process];
       seen.time += slice.end - slice.begin;
       seen.all += static_cast<double>(looks.size());
+      seen.undecided.resize(stacks.kinds.size());
       for (const ListRow& look : looks)
         if (stacks.kind_of(look).busy <= stacks::Busy::kUnknown) seen.undecided[stacks.number_of(look)] += 1;
       if (is_held_idle(slice.account) && slice.where >= 0)
         idle_at[places[static_cast<std::size_t>(slice.where)]] += seconds(slice.end - slice.begin);
     });
     for (const auto& [process, seen] : processes)
-      for (const auto& [kind, looks] : seen.undecided)
-        seconds_at[stacks.kinds[kind].where] += seconds(seen.time) * looks / seen.all;
+      for (std::size_t kind = 0; kind < seen.undecided.size(); ++kind)
+        if (seen.undecided[kind] > 0)
+          seconds_at[stacks.kinds[kind].where] += seconds(seen.time) * seen.undecided[kind] / seen.all;
   }
   std::map<std::string, double> shares;
   for (const auto& [place, all] : seconds_at)
@@ -138,7 +140,8 @@ std::set<std::string> long_stays(const StackView& stacks, const JobView& job, co
         const stacks::StackKind& kind = stacks.kind_of(look);
         const std::string* place = kind.busy <= stacks::Busy::kUnknown ? &kind.where : nullptr;
         const bool near = look.at - stay.last <= kGap;
-        if (!near || place == nullptr || stay.place == nullptr || *stay.place != *place) {
+        const bool same = place == stay.place || (place != nullptr && stay.place != nullptr && *place == *stay.place);
+        if (!near || place == nullptr || !same) {
           close(stay, near ? look.at : stay.last);
           stay = {place, look.at, look.at};
         }

@@ -96,11 +96,11 @@ void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues)
   if (launching >= majority) clues.push_back(Clue::kLaunches);
   if (own_code(a, claims) >= kNearlyAll && launching < majority) clues.push_back(Clue::kOwnCode);
   if (plain_share(a, claims) >= kMostly) clues.push_back(Clue::kPlainCode);
-  if (interpreter_taken(a, main_account(claims)))
+  const Account account = main_account(claims);
+  if (interpreter_taken(a, account))
     clues.push_back(Clue::kInterpreterTaken);
   else if (std::any_of(a.code.other_threads.begin(), a.code.other_threads.end(), [&](const ThreadCode& other) {
-             return other.account == main_account(claims) &&
-                    other.with_interpreter >= a.limits[Threshold::kChannelShare];
+             return other.account == account && other.with_interpreter >= a.limits[Threshold::kChannelShare];
            }))
     clues.push_back(Clue::kInterpreterOften);
 }

@@ -103,21 +103,31 @@ bool told_otherwise(const Analysis& a, const std::vector<std::size_t>& devices) 
   });
 }
 
-// Of an account on a device, where what others wait for one that saves or validates counts as that: it is its
+// The time of an account on a device, where what ranks wait for one that saves or validates counts as that: it is its
 // finding's.
-Nanos told_of(const Analysis& a, const std::vector<Finding>& findings, Account account, std::size_t device) {
-  Nanos sum = a.ledger.total(account, device);
-  if (account != Account::kCheckpoint && account != Account::kValidationHost && account != Account::kPeers) return sum;
-  for (const Finding& finding : findings) {
-    const Account main = main_account(finding.claims);
-    if (main != Account::kCheckpoint && main != Account::kValidationHost) continue;
-    if (account != main && account != Account::kPeers) continue;
-    for (const ClaimedPiece& piece : finding.claims)
-      if (piece.device == device && piece.account == Account::kPeers)
-        sum += (account == main ? 1 : -1) * (piece.end - piece.begin);
+class Told {
+ public:
+  Told(const Analysis& a, const std::vector<Finding>& findings)
+      : a_(a), checkpoint_(a.devices.size()), validation_(a.devices.size()) {
+    for (const Finding& finding : findings) {
+      const Account main = main_account(finding.claims);
+      if (main != Account::kCheckpoint && main != Account::kValidationHost) continue;
+      std::vector<Nanos>& waits = main == Account::kCheckpoint ? checkpoint_ : validation_;
+      for (const ClaimedPiece& piece : finding.claims)
+        if (piece.account == Account::kPeers) waits[piece.device] += piece.end - piece.begin;
+    }
   }
-  return sum;
-}
+  [[nodiscard]] Nanos of(Account account, std::size_t device) const {
+    const Nanos sum = a_.ledger.total(account, device);
+    if (account == Account::kCheckpoint) return sum + checkpoint_[device];
+    if (account == Account::kValidationHost) return sum + validation_[device];
+    return account == Account::kPeers ? sum - checkpoint_[device] - validation_[device] : sum;
+  }
+
+ private:
+  const Analysis& a_;
+  std::vector<Nanos> checkpoint_, validation_;  // waits of ranks beside these, by device
+};
 
 // Of all time of these devices.
 double share_of_time(const Analysis& a, Nanos ns, const std::vector<std::size_t>& devices) {
@@ -288,13 +298,14 @@ std::string_view words_of(const Analysis& a, const std::vector<Finding>& finding
 // " It waited 77 % for its data."; "" where no loss is worth a word. What no reading covers may have been said.
 std::string loss_words(const Analysis& a, const std::vector<Finding>& findings, const std::vector<std::size_t>& devices,
                        bool unread_said) {
+  const Told told(a, findings);
   const Phrase* largest = nullptr;
   Nanos most = 0;
   for (const Phrase& phrase : kPhrases) {
     if (phrase.account == Account::kUnobserved && unread_said) continue;
     if (phrase.account == Account::kNotUsed && may_have_missed_kernels(a)) continue;
     Nanos ns = 0;
-    for (const std::size_t device : devices) ns += told_of(a, findings, phrase.account, device);
+    for (const std::size_t device : devices) ns += told.of(phrase.account, device);
     if (ns > most) most = ns, largest = &phrase;
   }
   if (!largest || share_of_time(a, most, devices) < a.limits[Threshold::kWorthSaying]) return "";
@@ -302,8 +313,8 @@ std::string loss_words(const Analysis& a, const std::vector<Finding>& findings, 
   const std::string others = largest->account != Account::kForeign && foreign >= a.limits[Threshold::kMaterial]
                                  ? fmt::format(" Kernels of other programs ran for {}.", human_percent(foreign))
                                  : "";
-  std::string shares = apart_words(
-      a, devices, [&](std::size_t device) { return share_of_span(a, told_of(a, findings, largest->account, device)); });
+  std::string shares =
+      apart_words(a, devices, [&](std::size_t device) { return share_of_span(a, told.of(largest->account, device)); });
   const bool one = devices.size() == 1;
   const std::string lost = human_percent(share_of_time(a, most, devices));
   const std::string phase = largest->account == Account::kUnexplained ? phase_of_idle(a, devices) : "";
