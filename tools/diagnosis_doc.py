@@ -30,8 +30,15 @@ def thresholds():
     return rows
 
 
+def looks():
+    """{constant: words} of each observation that several causes share."""
+    text = "".join((ROOT / "src/model" / name).read_text(encoding="utf-8") for name in ("catalogue.h", "catalogue.cc"))
+    return {name: strings(words) for name, words in re.findall(rf"constexpr Look (k\w+)\{{\s*((?:{TEXT}\s*)+)", text)}
+
+
 def rows_of(path: str, kind: str):
-    """{field: text, or names of enumerators} of each designated row of a table."""
+    """{field: text, names of enumerators, or the words of an observation} of each designated row of a table."""
+    shared = looks()
     text = (ROOT / path).read_text(encoding="utf-8")
     parts = text.split(f"{kind}{{\n")[1:]
     table = []
@@ -39,7 +46,13 @@ def rows_of(path: str, kind: str):
         part = part[:re.search(r"^    \},$", part, re.M).start()]
         row = {}
         for name, value in re.findall(r"\.(\w+) =\s*(.*?),\n(?=\s*\.\w+ =|\Z)", part, re.S):
-            row[name] = strings(value) if '"' in value else re.findall(r"::k(\w+)", value)
+            look = re.match(rf"\{{\s*((?:{TEXT}\s*)+)", value)
+            if look:
+                row[name] = strings(look[1])
+            elif value == "{}" or value in shared:
+                row[name] = shared.get(value, "")
+            else:
+                row[name] = strings(value) if '"' in value else re.findall(r"::k(\w+)", value)
         table.append(row)
     return table
 
