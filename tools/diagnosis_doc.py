@@ -33,7 +33,7 @@ def thresholds():
 def looks():
     """{constant: words} of each observation that several causes share."""
     text = "".join((ROOT / "src/model" / name).read_text(encoding="utf-8") for name in ("catalogue.h", "catalogue.cc"))
-    return {name: strings(words) for name, words in re.findall(rf"constexpr Look (k\w+)\{{\s*((?:{TEXT}\s*)+)", text)}
+    return {name: strings(words) for name, words in re.findall(rf"constexpr Observation (k\w+)\{{\s*((?:{TEXT}\s*)+)", text)}
 
 
 def rows_of(path: str, kind: str):

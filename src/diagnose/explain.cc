@@ -249,7 +249,7 @@ void keep_what_a_moment_tells(const Analysis& a, std::vector<Finding>& findings)
     finding.confidence = Confidence::kLow;
     finding.gain.reset();
     finding.limits.clear();
-    if (!finding.bound.empty()) not_bounded("so short a time", finding);
+    if (!finding.bound.empty()) diagnose::not_bounded("so short a time", finding);
   }
 }
 

@@ -6,12 +6,13 @@ namespace headroom {
 namespace {
 
 // Of several causes.
-constexpr Look kListPerGpu{
+constexpr Observation kListPerGpu{
     "the driver's process list per GPU",
     "nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv while it trains: which process uses which GPU", true};
-constexpr Look kStorage{"the study's storage",
-                        "headroom study STORAGE RECORDING: how long do trials take to start, and how did they end?"};
-constexpr Look kStacks{"headroom stacks --pid", "{stacks} several times while the GPU waits: what is it at?", true};
+constexpr Observation kStorage{
+    "the study's storage", "headroom study STORAGE RECORDING: how long do trials take to start, and how did they end?"};
+constexpr Observation kStacks{"headroom stacks --pid", "{stacks} several times while the GPU waits: what is it at?",
+                              true};
 
 // In the order of enum Cause. Where readings of the GPU alone are there, its idle time is `unexplained`, and any cause
 // of idle time may be among the candidates for it.

@@ -87,7 +87,7 @@ class AccountSet {
 };
 
 // What there is to look at, and how.
-struct Look {
+struct Observation {
   std::string_view words = "";  // "step times per rank"
   // An instruction, "" where the words are one. {stacks} stands for what shows the stacks of process PID,
   // {or_one_thread} for a job with fewer threads, where that is another job.
@@ -95,7 +95,7 @@ struct Look {
   bool of_process = false;  // it looks at the job while that runs
 };
 // Which calls hold the host.
-inline constexpr Look kCudaCalls{
+inline constexpr Observation kCudaCalls{
     "Nsight Systems (CUDA API)",
     "nsys profile -t cuda CMD: which calls, such as cudaStreamSynchronize or cudaMalloc, take the time?"};
 
@@ -105,7 +105,7 @@ struct CauseInfo {
   std::string_view id;           // JSON
   std::string_view number;       // in the catalogue, "" for what is no root cause
   std::string_view words;        // for people, in the middle of a sentence
-  Look observe;                  // the cheapest observation that tells it from its look-alikes
+  Observation observe;           // the cheapest observation that tells it from its look-alikes
   std::string_view needs;        // tiers without which no rule names it
   std::string_view beyond;       // what proves it and no recording of readings has; "" where readings suffice
   std::string_view signature;    // what it looks like: never one reading alone

@@ -14,21 +14,24 @@ namespace {
 struct Instead {
   Cause cause;
   char tier;
-  Look look;
+  Observation look;
 };
 constexpr char kNoPython = 0;  // for a tier: there is no Python whose stacks could be read
 constexpr char kOver = 1;      // for a tier: the job has ended
 
-constexpr Look kCachedBatch{"a step with a cached batch",
-                            "train some steps on one batch that is kept: if they are faster, it waited for data"};
-constexpr Look kNative{kNativeStacks, "{stacks} several times while the GPU waits: what is it at?", true};
-constexpr Look kLoggingOff{"a run with logging off", "headroom run -- CMD with logging off, and headroom compare"};
-constexpr Look kWithoutThatWork{"the log of the job; a run without that work",
-                                "read the job's log: does the GPU wait where an epoch ends? Then headroom run -- CMD "
-                                "without that work, and headroom compare"};
-constexpr Look kFromACopy{"the same data asked for again, from a copy nearby",
-                          "headroom run -- CMD once with the data that it asks for kept on this machine, and headroom "
-                          "compare: if the waits are gone, it was what sends the data, or the way to it"};
+constexpr Observation kCachedBatch{
+    "a step with a cached batch", "train some steps on one batch that is kept: if they are faster, it waited for data"};
+constexpr Observation kNative{kNativeStacks, "{stacks} several times while the GPU waits: what is it at?", true};
+constexpr Observation kLoggingOff{"a run with logging off",
+                                  "headroom run -- CMD with logging off, and headroom compare"};
+constexpr Observation kWithoutThatWork{
+    "the log of the job; a run without that work",
+    "read the job's log: does the GPU wait where an epoch ends? Then headroom run -- CMD "
+    "without that work, and headroom compare"};
+constexpr Observation kFromACopy{
+    "the same data asked for again, from a copy nearby",
+    "headroom run -- CMD once with the data that it asks for kept on this machine, and headroom "
+    "compare: if the waits are gone, it was what sends the data, or the way to it"};
 
 // Of one cause, the one for more evidence first.
 constexpr std::array kInstead{
@@ -89,7 +92,7 @@ constexpr std::array kInstead{
     Instead{Cause::kEpochEndHostWork, 'Y', kWithoutThatWork},
 };
 
-const Look& look_at(Cause cause, const RecordingMeta& meta) {
+const Observation& look_at(Cause cause, const RecordingMeta& meta) {
   const auto holds = [&](char tier) {
     if (tier == kNoPython) return without_python(meta);
     if (tier == kOver) return job_is_over(meta);
@@ -101,7 +104,7 @@ const Look& look_at(Cause cause, const RecordingMeta& meta) {
 }
 
 // A finding may know nearer what there is to look at.
-const Look& look_at(Cause cause, const Finding& finding, const RecordingMeta& meta) {
+const Observation& look_at(Cause cause, const Finding& finding, const RecordingMeta& meta) {
   return cause == Cause::kSlowStorage && finding.from_afar ? kFromACopy : look_at(cause, meta);
 }
 
@@ -129,7 +132,7 @@ std::string_view next_observation(Cause cause, const Finding& finding, const Rec
 }
 
 std::string step_of_observation(Cause cause, const Finding& finding, const RecordingMeta& meta) {
-  const Look& look = look_at(cause, finding, meta);
+  const Observation& look = look_at(cause, finding, meta);
   std::string how(look.how.empty() ? look.words : look.how);
   put(how, "{stacks}", without_python(meta) ? kNativeStacks : "headroom stacks --pid PID");
   put(how, "{or_one_thread}", one_thread_each(meta) ? "" : ", or with OMP_NUM_THREADS=1");

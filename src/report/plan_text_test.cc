@@ -34,7 +34,8 @@ TEST(PlanHeadline, AGainThatNothingBoundsIsNotNone) {
   Plan plan;
   plan.options = {guess("observe", 1, false), guess("workers", 1, false)};
   EXPECT_THAT(plan_headline(plan), HasSubstr("no matter of speed"));
-  plan.options.back().gain.condition = "not bounded by so short a time";
+  plan.options.back().gain.none = "not bounded by so short a time";
+  plan.options.back().gain.unbounded = true;
   EXPECT_EQ(plan_headline(plan),
             "What can be gained is not bounded by so short a time; what to do about what was found:");
 }

@@ -145,9 +145,9 @@ TEST(Report, AGainWithoutANumberHasNoCondition) {
   option.gain.high = 2;
   option.promises = false;
   EXPECT_EQ(condition_words(option), "none is promised for the time of this job");
-  option.gain.condition = "none by itself: it makes the answer surer";
+  option.gain.none = "none by itself: it makes the answer surer";
   EXPECT_EQ(condition_words(option), option.gain.words());
-  option.gain.condition = "";
+  option.gain = {};
   EXPECT_EQ(condition_words(option), "not bounded by this recording");
 }
 
