@@ -45,7 +45,7 @@ TEST(StudyWatch, AFewChangesAreNamedAndManyAreCounted) {
   EXPECT_THAT(watch_changes(before, now),
               ElementsAre("new best 0.125 by trial 31", "trial 31 was pruned after 1:45", "trial 34 began"));
   EXPECT_THAT(watch_changes({}, now), ElementsAre("new best 0.125 by trial 31", "2 trials began", "1 trial completed",
-                                                  "1 trial died", "31 trials were pruned"));
+                                                  "31 trials were pruned", "1 trial died"));
 }
 
 TEST(StudyWatch, ThePictureNamesWhatIsOpenAndWhatHappenedLast) {
