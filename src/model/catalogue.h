@@ -88,10 +88,10 @@ class AccountSet {
 
 // What there is to look at, and how.
 struct Observation {
-  std::string_view words = "";  // "step times per rank"
+  std::string_view words;  // "step times per rank"
   // An instruction, "" where the words are one. {stacks} stands for what shows the stacks of process PID,
   // {or_one_thread} for a job with fewer threads, where that is another job.
-  std::string_view how = "";
+  std::string_view how;
   bool of_process = false;  // it looks at the job while that runs
 };
 // Which calls hold the host.
