@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/gpu_analysis.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "analyze/utilisation.h"
@@ -46,22 +50,43 @@ bool utilisation_unreported(const Track& track, const DeviceStats& stats, const 
   return any && (!util || (util->samples == 0 && util->absent != Absent::kDeviceLost));
 }
 
+// Of few readings the last five: each grew over the one before by about as much, while own kernels ran. What is loaded
+// comes to its end, and has hardly any.
+double pace_of_few(const std::vector<MemoryEnd>& readings, const DeviceTime& time, const Window& window) {
+  constexpr std::size_t kFew = 5;
+  constexpr double kAlike = 0.5;  // of their mean, more or less
+  if (readings.size() < kFew) return 0;
+  const std::span last = std::span(readings).last(kFew);
+  const Nanos spacing = (last.back().at - last.front().at) / static_cast<Nanos>(kFew - 1);
+  if (window.end - last.back().at > 2 * spacing) return 0;  // what came then is not known
+  const double pace = (last.back().used - last.front().used) / seconds(last.back().at - last.front().at);
+  for (std::size_t i = 1; i < last.size(); ++i) {
+    const Nanos from = last[i - 1].at, to = last[i].at;
+    const double one = (last[i].used - last[i - 1].used) / seconds(to - from);
+    const bool computed = std::any_of(time.slices.begin(), time.slices.end(), [&](const Slice& slice) {
+      return slice.account == Account::kUseful && slice.begin < to && slice.end > from;
+    });
+    if (one <= 0 || std::abs(one - pace) > kAlike * pace || !computed) return 0;
+  }
+  return pace;
+}
+
 // The readings of the second half in four parts, each of which grows by a quarter of their mean growth at least, and
-// the last by half of it: else it has just begun, or come to its end.
-double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
+// the last by half of it: else it has just begun, or come to its end. Nothing where a part is without a reading.
+std::optional<double> pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
   constexpr Nanos kParts = 4;
   const Nanos half = window.begin + window.length() / 2, part = window.length() / 2 / kParts;
-  if (part <= 0) return 0;
+  if (part <= 0) return std::nullopt;
   std::vector<MemoryEnd> ends;  // of the first half, and of each part
   for (const MemoryEnd& one : readings) {
     const auto number = static_cast<std::size_t>(one.at <= half ? 0 : 1 + std::min(kParts - 1, (one.at - half) / part));
-    if (number > ends.size()) return 0;  // a part without a reading
+    if (number > ends.size()) return std::nullopt;
     if (number == ends.size())
       ends.push_back(one);
     else
       ends[number] = one;
   }
-  if (ends.size() <= kParts) return 0;
+  if (ends.size() <= kParts) return std::nullopt;
   std::optional<double> lately;  // at the begin of the last quarter of the last part
   std::size_t looks = 0;
   for (const MemoryEnd& one : readings)
@@ -92,7 +117,7 @@ std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime
     last = now;
     if (now.at >= window.begin) readings.push_back(now);
   }
-  if (last) last->pace = pace_of(readings, window);
+  if (last) last->pace = pace_of(readings, window).value_or(pace_of_few(readings, time, window));
   return last;
 }
 

@@ -29,7 +29,9 @@ struct MemoryEnd {
   Nanos at = 0;                // of the last reading while the job ran
   double used = 0, total = 0;  // total 0: not known
   double grown = 0;            // from the reading before: bytes per second, if it grew
-  double pace = 0;  // bytes per second in the second half of the time, if it grew in each quarter of that; else 0
+  // Bytes per second in the second half of the time, if it grew in each quarter of that; or, where that half has too
+  // few readings, over the last five of all, if it grew alike between them beside kernels. Else 0.
+  double pace = 0;
 
   // Until it is full at this pace; nothing where it grows at none.
   [[nodiscard]] std::optional<double> full_in_seconds() const {

@@ -78,6 +78,7 @@ void Batch::on(const AttemptExited& exited) {
   if (seen.gpu_seconds_estimate) facts.gpu_time = static_cast<Nanos>(*seen.gpu_seconds_estimate * 1e9);
   facts.seen_gpu_uuids.assign(seen.gpus.begin(), seen.gpus.end());
   facts.proof = watch_.proof_of(*attempt, exited.at);
+  if (!attempt->gpus.empty() && facts.pid != 0) watch_.ended_on_gpu(facts.pid, exited.at);
   complete_evidence(*attempt, exited);
   starts_.ended();
   if (options_.on_exit) options_.on_exit(spec(facts.task), facts);
@@ -162,6 +163,8 @@ void Batch::complete_evidence(BookedAttempt& attempt, const AttemptExited& exite
   EndEvidence& evidence = attempt.evidence;
   evidence.status = exited.status;
   evidence.oom_kills = exited.oom_kills;
+  if (exited.oom_killed_at) evidence.oom_kill_meanwhile = *exited.oom_killed_at >= attempt.start;
+  evidence.oom_kills_of_machine = exited.oom_kills_of_machine;
   if (exited.status.as_code() == 0 || evidence.stop_reason || evidence.stopped_as_misplaced) return;
   const Room room = parts_.executor.room();
   evidence.disk_full = room == Room::kTooFewBytes || room == Room::kTooFewFiles;

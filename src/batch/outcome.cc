@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/secrets.h"
+#include "model/oom_kills.h"
 #include "output/log_facts.h"
 #include "output/oom.h"
 
@@ -55,11 +56,14 @@ Verdict never_ran(const EndEvidence& evidence) {
 }
 
 Verdict by_itself(const EndEvidence& evidence) {
-  const output::OomVerdict oom = output::recognise_oom({.exit_code = evidence.status.as_code(),
-                                                        .output_tail = evidence.output_tail,
-                                                        .peak_gpu_used_bytes = evidence.gpu_used_bytes,
-                                                        .gpu_memory_bytes = evidence.gpu_memory_bytes,
-                                                        .cgroup_oom_kills = evidence.oom_kills});
+  const output::OomVerdict oom =
+      output::recognise_oom({.exit_code = evidence.status.as_code(),
+                             .output_tail = evidence.output_tail,
+                             .peak_gpu_used_bytes = evidence.gpu_used_bytes,
+                             .gpu_memory_bytes = evidence.gpu_memory_bytes,
+                             .cgroup_oom_kills = evidence.oom_kills,
+                             .oom_kill_meanwhile = evidence.oom_kill_meanwhile.value_or(false),
+                             .oom_kills_of_machine = evidence.oom_kills_of_machine});
   if (oom.kind != output::OomKind::kNone)
     return {.outcome = output::is_host(oom.kind) ? AttemptOutcome::kHostOutOfMemory : AttemptOutcome::kGpuOutOfMemory,
             .reason = oom.evidence};
@@ -69,6 +73,8 @@ Verdict by_itself(const EndEvidence& evidence) {
             .reason = verdict.reason + ", on a full disk",
             .for_want_of_disk = true};
   if (const std::string last = output::last_words(evidence.output_tail); !last.empty()) verdict.reason += ": " + last;
+  if (const auto gone = gone_loader_worker(verdict.reason); gone && gone->killed && !evidence.oom_kill_meanwhile)
+    verdict.reason += " (the kernel does so when the host's memory runs out; what it kills is not counted here)";
   return verdict;
 }
 

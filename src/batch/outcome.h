@@ -24,6 +24,8 @@ struct EndEvidence {
   std::string missing_output;                                    // it should have left this file, and there is none
   std::optional<std::int64_t> gpu_used_bytes, gpu_memory_bytes;  // of its (first) GPU
   std::int64_t oom_kills = 0;                                    // by the kernel, of processes of tasks
+  std::optional<bool> oom_kill_meanwhile;  // one at least of those that it counts was while this ran; absent: uncounted
+  bool oom_kills_of_machine = false;       // it counts those of the machine only
 };
 
 struct Verdict {
@@ -33,7 +35,7 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
-// Whether the kernel may have killed it, or what it was a shell for: then its count of such kills is worth a look.
+// Whether the kernel may have killed it, or what it was a shell for: then its count of such kills is about this one.
 [[nodiscard]] bool killed_at_once(const ExitStatus& status);
 
 // The one place where it is decided how an attempt ended. Exit code 0 is believed, whatever else happened, if the

@@ -72,6 +72,23 @@ TEST(Outcome, AKillThatTheKernelCountsWasForHostMemory) {
   EXPECT_EQ(verdict_of({.status = kKilled}).outcome, AttemptOutcome::kFailed);
 }
 
+TEST(Outcome, AKilledLoaderWorkerIsToldByWhatTheKernelCounts) {
+  EndEvidence evidence{.status = kFailed,
+                       .output_tail =
+                           "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n"
+                           "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed. \n"};
+  const auto reason = [&] { return verdict_of(evidence).reason; };
+  EXPECT_EQ(verdict_of(evidence).outcome, AttemptOutcome::kFailed);
+  EXPECT_THAT(reason(), HasSubstr("when the host's memory runs out; what it kills is not counted here"));
+  evidence.oom_kill_meanwhile = false;
+  EXPECT_EQ(verdict_of(evidence).outcome, AttemptOutcome::kFailed) << "somebody else killed it";
+  EXPECT_THAT(reason(), ::testing::Not(HasSubstr("memory")));
+  evidence.oom_kill_meanwhile = true;
+  EXPECT_EQ(verdict_of(evidence).outcome, AttemptOutcome::kHostOutOfMemory);
+  EXPECT_THAT(reason(),
+              HasSubstr("worker (pid 7) is killed by signal: Killed.; the kernel counted an OOM kill in its"));
+}
+
 TEST(Outcome, AShellSaysWithItsExitCodeThatItsProgramWasKilled) {
   EXPECT_TRUE(killed_at_once(kKilled));
   EXPECT_TRUE(killed_at_once({.code = 137}));

@@ -55,7 +55,7 @@ void PlacementWatch::look_at_gpu_processes(const Snapshot& now, Look& look) {
     const auto id = processes_visible_ ? trees_.attempt_of(process.pid, now.at) : std::nullopt;
     BookedAttempt* attempt = id ? book_.under_way(*id) : nullptr;
     if (attempt == nullptr) {
-      if (process.kind != ContextKind::kGraphics) others_.compute.insert(process.uuid);
+      if (process.kind != ContextKind::kGraphics && !trees_.is_ours(process.pid)) others_.compute.insert(process.uuid);
       continue;
     }
     ours[process.uuid] += process.memory_bytes.value_or(0);

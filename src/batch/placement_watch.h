@@ -38,6 +38,7 @@ class PlacementWatch {
   [[nodiscard]] PlacementProof proof_of(const BookedAttempt& attempt, Nanos end) const;
 
   void started_on_gpu(Nanos at) { last_start_ = at; }
+  void ended_on_gpu(std::int64_t pid, Nanos at) { trees_.ended(pid, at); }
   // Shortly after a start the driver's lists are worth more looks than they get anyway.
   [[nodiscard]] bool wants_process_lists(Nanos now) const;
   [[nodiscard]] bool looks_at_gpus() const { return !gpu_now_.empty(); }

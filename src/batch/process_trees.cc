@@ -17,6 +17,7 @@ std::optional<AttemptId> ProcessTrees::attempt_of(std::int64_t pid, Nanos now) {
   if (process.asked != 0 && now - process.asked < kAskAgain) return std::nullopt;
   process.asked = now;
   process.attempt = executor_.owner_of(pid);
+  process.ours = process.ours || process.attempt;
   if (process.attempt && book_.under_way(*process.attempt) == nullptr) process.attempt.reset();
   return process.attempt;
 }
@@ -25,7 +26,7 @@ void ProcessTrees::look(const Snapshot& now) {
   for (const ProcessSnapshot& seen : now.processes) {
     const auto attempt = attempt_of(seen.pid, now.at);
     Process& process = processes_[seen.pid];
-    if (attempt) process.attempt = attempt;
+    if (attempt) process.attempt = attempt, process.ours = true;
     process.looked = now.at;
     process.cpu = std::max(process.cpu, seen.cpu_time.value_or(0));
     process.core_wait = std::max(process.core_wait, seen.core_wait.value_or(0));
@@ -36,6 +37,17 @@ void ProcessTrees::look(const Snapshot& now) {
     return now.at - std::max(entry.second.looked, entry.second.asked) > kForgetProcess;
   });
   add_up();
+}
+
+void ProcessTrees::ended(std::int64_t pid, Nanos at) {
+  Process& process = processes_[pid];
+  process.ours = true;
+  process.asked = std::max(process.asked, at);
+}
+
+bool ProcessTrees::is_ours(std::int64_t pid) const {
+  const auto found = processes_.find(pid);
+  return (found != processes_.end() && found->second.ours) || executor_.started_as(pid);
 }
 
 void ProcessTrees::add_up() {

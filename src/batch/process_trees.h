@@ -23,12 +23,18 @@ class ProcessTrees {
   // Absent: of none that is under way. Whose a process is that was nobody's is asked again after a while.
   [[nodiscard]] std::optional<AttemptId> attempt_of(std::int64_t pid, Nanos now);
   void look(const Snapshot& now);
+  // The process that an attempt was started as is gone.
+  void ended(std::int64_t pid, Nanos at);
+  // Whether it belongs to an attempt of this batch that is under way or ended not long ago: lists of processes that
+  // were read before name those.
+  [[nodiscard]] bool is_ours(std::int64_t pid) const;
   // Of all its processes that were seen lately; those that have ended count with what they had used.
   [[nodiscard]] Use use_of(AttemptId attempt) const;
 
  private:
   struct Process {
     std::optional<AttemptId> attempt;
+    bool ours = false;  // whatever became of that attempt
     Nanos looked = 0, asked = 0, cpu = 0, core_wait = 0;
     std::int64_t rss = 0, io = 0;
   };

@@ -21,6 +21,7 @@
 #include "cli/job_files.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
+#include "cli/oom_watch.h"
 #include "cli/output.h"
 #include "cli/slurm_run.h"
 #include "cli/stop_rule.h"
@@ -119,6 +120,7 @@ class WatchedJob {
   JobMarks marks_;
   Nanos start_ = 0;
   host::TreeReader* tree_ = nullptr;  // owned by the session
+  std::optional<OomWatch> oom_watch_;
   std::unique_ptr<Session> session_;
   SessionResult result_;
   JobEnd end_;
@@ -187,6 +189,7 @@ int WatchedJob::run() {
 }
 
 void WatchedJob::start_recording(pid_t pid, Loop& loop) {
+  oom_watch_.emplace();
   RecordingMeta meta = meta_at(start_, id_, "run", interval_);
   meta.command = argv_;
   meta.job_pid = pid;
@@ -256,7 +259,10 @@ void WatchedJob::ended(const JobEnd& end) {
   session_->add_event(to_event(event, end.at));
   if (!end_.left_over.empty())
     session_->add_event(to_event(events::Note{.text = left_over_text(end_.left_over)}, end.at));
-  result_ = session_->finish({.at = end.at, .stop_reason = "job_ended", .exit_code = end.status.as_code()});
+  result_ = session_->finish({.at = end.at,
+                              .stop_reason = "job_ended",
+                              .exit_code = end.status.as_code(),
+                              .extra = end.status.as_code() != 0 && oom_watch_ ? oom_watch_->until_now() : Attrs{}});
   told_ = finding_watch_.stop();
   marks_.remove();
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/human.h"
 #include "base/visible.h"
 #include "diagnose/headline_parts.h"
+#include "diagnose/host_memory.h"
 #include "diagnose/unseen.h"
 #include "diagnose/users.h"
 #include "diagnose/words.h"
@@ -315,15 +317,25 @@ std::string where_it_failed(const std::optional<Progress>& progress) {
   return fmt::format(", {} {}{}", epoch.done ? "after" : "in", at("epoch", epoch), fold);
 }
 
+// "It was out of host memory: the kernel killed 1 process in the job's cgroup for want of memory meanwhile. "
+std::string host_kill_words(const Analysis& a) {
+  const auto kill = host_kill(a);
+  if (!kill) return "";
+  std::string words = kill->words;
+  if (kill->sure) return fmt::format("It was out of host memory: {}. ", words);
+  words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
+  return words + ". ";
+}
+
 // Who asks about a job that failed wants to know that first.
 std::string failed_words(const Analysis& a, const std::optional<Progress>& progress) {
   const int code = a.meta.exit_code.value_or(0);
   if (a.job.batch.present || a.goes_on || a.window.end < a.meta.end || code == 0) return "";
   const std::string after = human_duration(a.ledger.span()) + where_it_failed(progress);
   if (const auto signal = a.signal(); signal && !a.returned)
-    return fmt::format("Signal {} ended the job after {}. ", *signal, after);
-  return fmt::format("The job failed after {}: exit code {}{}. ", after, code,
-                     a.exception.empty() ? "" : fmt::format(" ({})", visible(a.exception)));
+    return fmt::format("Signal {} ended the job after {}. {}", *signal, after, host_kill_words(a));
+  return fmt::format("The job failed after {}: exit code {}{}. {}", after, code,
+                     a.exception.empty() ? "" : fmt::format(" ({})", visible(a.exception)), host_kill_words(a));
 }
 
 // Of a log of several machines which GPUs are whose.

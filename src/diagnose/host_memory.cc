@@ -7,8 +7,10 @@
 #include <set>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/host_waits.h"
 #include "model/named_causes.h"
+#include "model/oom_kills.h"
 
 namespace headroom::diagnose {
 
@@ -108,6 +110,50 @@ std::vector<std::string> memory_sentences(const Analysis& a, const HostSummary& 
     sentences.push_back(fmt::format("some process of {} waited for memory for {} of this time",
                                     s.group_pressure ? "the job's cgroup" : "the machine", human_percent(*pressure)));
   return sentences;
+}
+
+namespace {
+
+// What the kernel counted while the job ran: "in the job's cgroup", or "on this machine". Absent where nothing did.
+struct CountedKills {
+  std::int64_t count = 0;
+  bool of_machine = false;
+  [[nodiscard]] std::string_view where() const { return of_machine ? "on this machine" : "in the job's cgroup"; }
+};
+std::optional<CountedKills> counted_kills(const Analysis& a) {
+  const auto told = [&](std::string_view key) -> std::string_view {
+    const auto found = a.meta.extra.find(std::string(key));
+    return found == a.meta.extra.end() ? std::string_view() : found->second;
+  };
+  const auto count = parse_number<std::int64_t>(told(kOomKills));
+  if (!count || *count < 0) return std::nullopt;
+  return CountedKills{.count = *count, .of_machine = told(kOomKillsOf) == kOfMachine};
+}
+
+constexpr int kKill = 9;  // SIGKILL
+
+bool was_killed(const Process& process) { return process.in_job && process.exit_code == 128 + kKill; }
+
+}  // namespace
+
+std::optional<HostKill> host_kill(const Analysis& a) {
+  if (a.job.batch.present || a.goes_on || a.window.end < a.meta.end || a.meta.exit_code.value_or(0) == 0)
+    return std::nullopt;
+  const auto kills = counted_kills(a);
+  const auto worker = gone_loader_worker(a.exception);
+  const bool killed = (worker && worker->killed) || a.signal() == kKill ||
+                      std::any_of(a.processes.begin(), a.processes.end(),
+                                  [](const RecordedProcess& process) { return was_killed(process.facts); });
+  if (kills && kills->count > 0) {
+    // Whose they were it does not say.
+    return HostKill{.sure = !kills->of_machine && (killed || worker),
+                    .words = fmt::format("the kernel killed {} {} for want of memory meanwhile",
+                                         count_of(kills->count, "process", "processes"), kills->where())};
+  }
+  if (!worker || !worker->killed) return std::nullopt;
+  if (kills)
+    return HostKill{.words = fmt::format("the kernel counted no kill for want of memory {} meanwhile", kills->where())};
+  return HostKill{.words = "whether the kernel killed that worker for want of host memory was not counted"};
 }
 
 void may_want_memory(const Analysis& a, const HostSummary& s, Finding& finding) {

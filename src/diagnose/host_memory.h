@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,13 @@ namespace headroom::diagnose {
 
 // "the machine swapped in 1,200 pages per second, ..."; nothing where that was not counted.
 [[nodiscard]] std::vector<std::string> memory_sentences(const Analysis& a, const HostSummary& s);
+
+// Of a job that failed: that the kernel killed a process of it for want of the host's memory, or may have.
+struct HostKill {
+  bool sure = false;
+  std::string words;  // no full stop
+};
+[[nodiscard]] std::optional<HostKill> host_kill(const Analysis& a);
 
 // Adds these causes to a finding about idle time, with what says so, where they may be a part of it.
 void may_want_memory(const Analysis& a, const HostSummary& s, Finding& finding);

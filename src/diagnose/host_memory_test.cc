@@ -9,6 +9,8 @@
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
+#include "model/events.h"
+#include "model/notes.h"
 
 namespace headroom {
 namespace {
@@ -193,6 +195,76 @@ TEST(Link, CopiesThatTakeSoLongOnlyFromPageableMemoryComeFromThere) {
   EXPECT_THAT(pageable.evidence, Contains(HasSubstr("at the link's best they take 7.9 % of it")));
   EXPECT_EQ(first(10e9).cause, std::nullopt) << "the link itself takes most of it";
   EXPECT_EQ(first(0.5e9).cause, std::nullopt) << "too few bytes for it";
+}
+
+// A job whose loader worker (process 8) was killed, and which failed of it.
+struct Killed {
+  std::string line = "RuntimeError: DataLoader worker (pid 8) is killed by signal: Killed.";
+  std::optional<std::string> kills = std::nullopt, of = "cgroup";
+  int exit_code = 1;
+  std::optional<int> worker_code = std::nullopt;
+};
+
+Explanation failed_of(const Killed& job) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.9; }).process(7, 1, 0, 60, 0.5).context(7, 0, 0, 60, 0.9);
+  builder.meta().exit_code = job.exit_code;
+  if (job.kills) builder.meta().extra = {{"oom_kills", *job.kills}, {"oom_kills_of", job.of.value_or("")}};
+  if (!job.line.empty())
+    builder.sink().add_event(
+        to_event(events::Note{.text = std::string(kNoteException) + job.line, .line = {}}, RecordingBuilder::at(60)));
+  Recording recording = builder.build();
+  if (job.worker_code)
+    for (Source& source : recording.sources)
+      if (source.kind == SourceKind::kProcess) source.attrs["exit_code"] = fmt::format("{}", *job.worker_code);
+  return explain(recording);
+}
+
+Answer memory_sufficed(const Explanation& e) {
+  for (const HealthCheck& check : e.health)
+    if (check.check == "no_out_of_memory") return check.good;
+  return Answer::kYes;
+}
+
+TEST(HostMemory, AKilledLoaderWorkerIsToldByWhatTheKernelCounts) {
+  const Explanation counted = failed_of({.kills = "1"});
+  EXPECT_THAT(counted.headline, HasSubstr("is killed by signal: Killed.). It was out of host memory: the kernel killed "
+                                          "1 process in the job's cgroup for want of memory meanwhile. "));
+  EXPECT_EQ(memory_sufficed(counted), Answer::kNo);
+  const Explanation none = failed_of({.kills = "0"});
+  EXPECT_THAT(none.headline,
+              HasSubstr("The kernel counted no kill for want of memory in the job's cgroup meanwhile. "));
+  EXPECT_EQ(memory_sufficed(none), Answer::kUnknown);
+  const Explanation uncounted = failed_of({});
+  EXPECT_THAT(uncounted.headline,
+              HasSubstr("Whether the kernel killed that worker for want of host memory was not counted. "));
+  EXPECT_EQ(memory_sufficed(uncounted), Answer::kUnknown);
+  EXPECT_THAT(
+      failed_of({.line = "RuntimeError: DataLoader worker (pid(s) 8) exited unexpectedly", .kills = "2"}).headline,
+      HasSubstr("It was out of host memory: the kernel killed 2 processes in the job's cgroup"));
+}
+
+// Its own end by the kernel's signal, or that of a process of it, says as much as words.
+TEST(HostMemory, WhoWasKilledSaysItWithoutWords) {
+  EXPECT_THAT(failed_of({.line = "", .kills = "1", .exit_code = 137}).headline, HasSubstr("It was out of host memory"));
+  EXPECT_THAT(failed_of({.line = "", .kills = "1", .worker_code = 137}).headline,
+              HasSubstr("It was out of host memory"));
+}
+
+TEST(HostMemory, AKillOfWhomIsNotKnownIsNoWantOfTheJobs) {
+  const Explanation other = failed_of({.line = "ValueError: 3", .kills = "1"});
+  EXPECT_THAT(other.headline,
+              HasSubstr("The kernel killed 1 process in the job's cgroup for want of memory meanwhile. "));
+  EXPECT_EQ(memory_sufficed(other), Answer::kUnknown);
+  const Explanation machine = failed_of({.kills = "1", .of = "machine"});
+  EXPECT_THAT(machine.headline,
+              HasSubstr("The kernel killed 1 process on this machine for want of memory meanwhile. "));
+  EXPECT_EQ(memory_sufficed(machine), Answer::kUnknown);
+  for (const char* nothing : {"ValueError: 3", ""}) {
+    EXPECT_THAT(failed_of({.line = nothing, .kills = "0"}).headline, Not(HasSubstr("memory")));
+    EXPECT_THAT(failed_of({.line = nothing}).headline, Not(HasSubstr("memory")));
+  }
+  EXPECT_THAT(failed_of({.kills = "1", .exit_code = 0}).headline, Not(HasSubstr("memory"))) << "it did not fail";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/given_by_batch.h"
 #include "diagnose/host_memory.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
@@ -190,9 +191,13 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
 
 std::vector<Finding> idle_unknown(const Analysis& a, const IdleParts& parts) {
   if ((!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present) return {};
-  const Claims claims = open_time(a, parts, {Account::kUnexplained});
-  if (!a.material(length(claims))) return {};
-  return of_parts(a, claims, unknown);
+  Claims claims = open_time(a, parts, {Account::kUnexplained});
+  const auto unused = given_and_never_used(a, claims);
+  std::vector<Finding> findings;
+  if (unused) findings.push_back(*unused);
+  if (a.material(length(claims)))
+    for (Finding& finding : of_parts(a, claims, unknown)) findings.push_back(std::move(finding));
+  return findings;
 }
 
 }  // namespace headroom::diagnose

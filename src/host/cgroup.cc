@@ -140,13 +140,20 @@ OwnCgroup::OwnCgroup(const std::string& root) : root_(root.empty() ? "/" : root)
   if (mountinfo && text) place_ = place_cgroup(*text, *mountinfo);
 }
 
-std::int64_t OwnCgroup::oom_kills() {
-  if (place_.memory.empty()) return 0;
-  const auto text = read_in(root_, place_.memory.front(), place_.memory_v2 ? "memory.events" : "memory.oom_control");
-  if (!text) return 0;
-  for (const auto line : split(*text, '\n'))
-    if (line.starts_with("oom_kill ")) return parse_number<std::int64_t>(line.substr(9)).value_or(0);
-  return 0;
+std::optional<OomKills> OwnCgroup::oom_kills() {
+  constexpr std::string_view kCount = "oom_kill ";
+  const auto counted = [&](const Reading<std::string_view>& text) -> std::optional<std::int64_t> {
+    if (text)
+      for (const auto line : split(*text, '\n'))
+        if (line.starts_with(kCount)) return parse_number<std::int64_t>(line.substr(kCount.size()));
+    return std::nullopt;
+  };
+  if (!place_.memory.empty())
+    if (const auto count =
+            counted(read_in(root_, place_.memory.front(), place_.memory_v2 ? "memory.events" : "memory.oom_control")))
+      return OomKills{.count = *count};
+  const auto count = counted(root_.read("proc/vmstat"));
+  return count ? std::optional(OomKills{.count = *count, .of_machine = true}) : std::nullopt;
 }
 
 CgroupProbe::CgroupProbe(const CgroupPlace& place, const CgroupLimits& limits)

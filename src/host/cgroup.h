@@ -31,13 +31,20 @@ struct CgroupLimits {
 };
 [[nodiscard]] CgroupLimits read_cgroup_limits(ProcDir& root, const CgroupPlace& place);
 
+struct OomKills {
+  std::int64_t count = 0;
+  bool of_machine = false;
+  bool operator==(const OomKills&) const = default;
+};
+
 // The group of this process; `root` is "" or a fixture's folder.
 class OwnCgroup {
  public:
   explicit OwnCgroup(const std::string& root = "");
   [[nodiscard]] CgroupLimits limits() { return read_cgroup_limits(root_, place_); }
-  // How often the kernel's OOM killer struck in it (v2: or below it); 0 where that cannot be read.
-  [[nodiscard]] std::int64_t oom_kills();
+  // How often the kernel's OOM killer struck in it (v2: or below it); on the machine, where the group's are not
+  // counted.
+  [[nodiscard]] std::optional<OomKills> oom_kills();
 
  private:
   ProcDir root_;

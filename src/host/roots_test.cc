@@ -409,11 +409,13 @@ TEST(OwnCgroups, CountWhatTheKernelKilled) {
         << (v2 ? "26 25 0:24 / /sys/fs/cgroup/memory rw - cgroup2 cgroup2 rw\n"
                : "26 25 0:24 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
     OwnCgroup group(root);
-    EXPECT_EQ(group.oom_kills(), 0);
+    EXPECT_FALSE(group.oom_kills());
+    std::ofstream(root + "/proc/vmstat") << "oom_kill_disable 9\noom_kill 7\n";
+    EXPECT_EQ(group.oom_kills(), (OomKills{.count = 7, .of_machine = true})) << "the group's are not counted";
     std::ofstream(root + "/sys/fs/cgroup/memory/job/" + (v2 ? "memory.events" : "memory.oom_control"))
         << (v2 ? "low 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n"
                : "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
-    EXPECT_EQ(group.oom_kills(), 2);
+    EXPECT_EQ(group.oom_kills(), (OomKills{.count = 2}));
     fs::remove_all(root);
   }
 }

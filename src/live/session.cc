@@ -360,6 +360,7 @@ RecordingMeta Session::State::final_meta() {
     final.end = end->at;
   }
   final.exit_code = end->exit_code;
+  final.extra.insert(end->extra.begin(), end->extra.end());
   return final;
 }
 

@@ -70,6 +70,7 @@ struct SessionEnd {
   Nanos at = 0;
   std::string stop_reason;
   std::optional<int> exit_code;
+  Attrs extra;  // joins that of the recording
 };
 
 struct SessionResult {

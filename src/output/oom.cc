@@ -8,6 +8,7 @@
 #include "base/human.h"
 #include "base/result.h"
 #include "base/strings.h"
+#include "model/oom_kills.h"
 
 namespace headroom::output {
 
@@ -97,6 +98,14 @@ std::string shortened(std::string_view line) {
   return line.size() <= kMost ? std::string(line) : std::string(line.substr(0, kMost)) + "…";
 }
 
+// The last line by which a process tells that a loader worker of it is gone; "" where there is none.
+std::string_view line_of_gone_worker(std::string_view output) {
+  std::string_view last;
+  for (const std::string_view line : split(output, '\n'))
+    if (gone_loader_worker(line)) last = trim(line);
+  return last;
+}
+
 struct OomKindInfo {
   OomKind id;
   std::string_view name;
@@ -132,9 +141,10 @@ bool says_gpu_out_of_memory(std::string_view line) {
 
 OomVerdict recognise_oom(const OomEvidence& evidence) {
   if (evidence.exit_code == 0) return {};
+  const char* const where = evidence.oom_kills_of_machine ? "on this machine" : "in its cgroup";
   if (evidence.exit_code == kKilled && evidence.cgroup_oom_kills > 0)
-    return {OomKind::kHostKiller, fmt::format("killed, and the kernel counted {} OOM kills in its cgroup meanwhile",
-                                              evidence.cgroup_oom_kills)};
+    return {OomKind::kHostKiller, fmt::format("killed, and the kernel counted {} {} meanwhile",
+                                              count_of(evidence.cgroup_oom_kills, "OOM kill"), where)};
   OomVerdict best;
   for (const std::string_view raw : split(evidence.output_tail, '\n')) {
     const std::string_view line = trim(raw);
@@ -145,10 +155,14 @@ OomVerdict recognise_oom(const OomEvidence& evidence) {
       best = {kind, shortened(line)};
   }
   if (best.kind != OomKind::kNone) return best;
+  if (const std::string_view line = line_of_gone_worker(evidence.output_tail);
+      evidence.oom_kill_meanwhile && !line.empty())
+    return {OomKind::kHostKiller,
+            fmt::format("{}; the kernel counted an OOM kill {} meanwhile", shortened(line), where)};
   if (evidence.cgroup_oom_kills > 0)
     return {OomKind::kHostKiller,
-            fmt::format("it failed with status {}, and the kernel counted {} OOM kills in its cgroup",
-                        evidence.exit_code, evidence.cgroup_oom_kills)};
+            fmt::format("it failed with status {}, and the kernel counted {} {}", evidence.exit_code,
+                        count_of(evidence.cgroup_oom_kills, "OOM kill"), where)};
   const auto& peak = evidence.peak_gpu_used_bytes;
   const auto& total = evidence.gpu_memory_bytes;
   // A signal of a person or of a scheduler is no allocation that failed.

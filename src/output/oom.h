@@ -30,6 +30,8 @@ struct OomEvidence {
   std::optional<std::int64_t> peak_gpu_used_bytes;  // of the whole GPU, in the attempt's last seconds
   std::optional<std::int64_t> gpu_memory_bytes;
   std::int64_t cgroup_oom_kills = 0;  // how much oom_kill in memory.events grew meanwhile
+  bool oom_kill_meanwhile = false;    // there was one while it ran, of it or of what shares that count
+  bool oom_kills_of_machine = false;  // its cgroup's are not counted: both are of the machine
 };
 struct OomVerdict {
   OomKind kind = OomKind::kNone;

@@ -104,6 +104,25 @@ TEST(Oom, TheKernelsKillIsToldFromOthers) {
   EXPECT_THAT(worker.evidence, HasSubstr("2 OOM kills"));
 }
 
+// Who waits for a worker names it; that the kernel killed it for memory only the kernel's count says.
+TEST(Oom, AWorkerThatIsGoneRanOutOfMemoryWhereTheKernelCountsAKill) {
+  for (const char* line : {"RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed. ",
+                           "RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly"}) {
+    const std::string output = fmt::format("Traceback (most recent call last):\n{}\n", line);
+    OomEvidence seen{.exit_code = 1, .output_tail = output};
+    EXPECT_EQ(recognise_oom(seen).kind, OomKind::kNone) << line;
+    seen.oom_kill_meanwhile = true;
+    EXPECT_EQ(recognise_oom(seen).kind, OomKind::kHostKiller) << line;
+    EXPECT_THAT(recognise_oom(seen).evidence, HasSubstr("the kernel counted an OOM kill in its cgroup meanwhile"));
+    EXPECT_THAT(recognise_oom(seen).evidence, HasSubstr("DataLoader worker (pid"));
+    seen.oom_kills_of_machine = true;
+    EXPECT_THAT(recognise_oom(seen).evidence, HasSubstr("an OOM kill on this machine"));
+  }
+  EXPECT_EQ(recognise_oom({.exit_code = 1, .output_tail = "ValueError: 3\n", .oom_kill_meanwhile = true}).kind,
+            OomKind::kNone)
+      << "it may have been another process of that cgroup";
+}
+
 TEST(Oom, AGpusWordsCountMoreThanTheHosts) {
   EXPECT_EQ(of("std::bad_alloc\nxgboost: Memory allocation error on worker 0").kind, OomKind::kXgboost);
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "model/advice_words.h"
@@ -24,10 +25,22 @@ std::string start_as_seen(const Explanation& e, const Finding* finding, const st
   return fmt::format("keep what {} makes or brings from one start to the next, on a local disk", place);
 }
 
+bool may_have_threads(const Explanation& e, const Finding* finding) {
+  return !one_thread_each(e.meta) && !(finding && finding->threads_hardly_ran);
+}
+
+// How long threads waited for cores is counted of the main one only, and what fewer of them would take longer for is
+// not in this recording: the same run with both tells.
+std::string fewer_threads_check(const Explanation& e) {
+  const int many = e.host ? std::max(2, static_cast<int>(e.host->usable_cores)) : 2;
+  return fmt::format("headroom probe --vary threads=1,{} -- env OMP_NUM_THREADS={{threads}} CMD: which is faster",
+                     many);
+}
+
 // Of the job itself only what it may have: threads that were seen to run, or are not known to be off already.
 std::string fewer_threads(const Explanation& e, const Finding* finding, const Numbers& known) {
   std::string text = "other load elsewhere, or more cores" + filled("{cores}", known);
-  const bool threads = !one_thread_each(e.meta) && !(finding && finding->threads_hardly_ran);
+  const bool threads = may_have_threads(e, finding);
   const bool workers = e.host && static_cast<double>(e.host->helpers) > e.host->usable_cores;
   if (threads || workers)
     text += fmt::format("; of the job itself no more {}{}{} than cores", threads ? "threads" : "",
@@ -70,7 +83,10 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
     option.apply = "keep a copy of what it asks for on a local disk; ask for several at a time, ahead of the step";
     option.verify = "time per step, once the copy is there";
   }
-  if (fix.id == "fewer_threads") option.apply = fewer_threads(e, finding, known);
+  if (fix.id == "fewer_threads") {
+    option.apply = fewer_threads(e, finding, known);
+    if (may_have_threads(e, finding)) option.verify = fewer_threads_check(e);
+  }
   if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
 }
 

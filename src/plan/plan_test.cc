@@ -456,9 +456,12 @@ TEST(Plan, ThreadsThatAreOffAlreadyAreNotAdvisedOff) {
   e.findings[0].cause = Cause::kCpuOversubscribed;
   e.findings[0].candidates.clear();
   const auto apply = [&] { return option(plan(e), "fewer_threads")->apply; };
+  const auto verify = [&] { return option(plan(e), "fewer_threads")->verify; };
   EXPECT_THAT(apply(), ::testing::HasSubstr("no more threads than cores (OMP_NUM_THREADS=1"));
+  EXPECT_THAT(verify(), ::testing::HasSubstr("headroom probe --vary threads=1,2 -- env OMP_NUM_THREADS={threads} CMD"));
   keep_job_variables({{"OMP_NUM_THREADS", "1"}}, e.meta);
   EXPECT_THAT(apply(), ::testing::Not(::testing::HasSubstr("threads")));
+  EXPECT_THAT(verify(), ::testing::Not(::testing::HasSubstr("probe")));
 }
 
 // Of a set of many causes those that one look tells stand together, and each of them has its look.

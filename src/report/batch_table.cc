@@ -71,7 +71,29 @@ struct Writing {
   std::string (*memory)(std::int64_t);
   std::string (*beside_name)(const std::string& metric, const char* what);
   Beside beside = Beside::kNothing;
+  bool to_read = false;  // by people: a cell may say more than one thing
 };
+
+constexpr Nanos kShort = 3 * kSecond;  // six looks, of which two fall into its start and its end
+
+// What it took is found out a few times only, if at all: not the most that it took.
+bool ran_shortly(const Attempt& attempt) {
+  return !attempt.gpu_uuids.empty() && attempt.outcome != AttemptOutcome::kNotStarted && attempt.end &&
+         *attempt.end - attempt.start < kShort;
+}
+
+// That it failed, and of what, where more is known than that.
+std::string state_cell(const TableRow& row) {
+  std::string words(state_words(row.state, row.last));
+  const bool more = row.state == TaskState::kFailed && row.outcome && *row.outcome != AttemptOutcome::kFailed;
+  return more ? fmt::format("{}, {}", words, info(*row.outcome).label) : words;
+}
+
+std::string memory_cell(const TableRow& row, const Writing& writing) {
+  std::string figure = row.gpu_bytes ? writing.memory(*row.gpu_bytes) : "";
+  if (!row.too_short || !writing.to_read) return figure;
+  return figure.empty() ? "*" : "* " + figure;
+}
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 
@@ -95,6 +117,7 @@ Lines lines_of(const std::vector<TableRow>& rows, const Writing& writing) {
     if (writing.beside == Beside::kCurve) lines[0].push_back(writing.beside_name(name, "curve"));
   }
   lines[0].insert(lines[0].end(), {writing.time_name, writing.memory_name, "state"});
+  if (!writing.to_read) lines[0].insert(lines[0].end(), {"outcome", "too_short"});
   for (const TableRow& row : rows) {
     std::vector<std::string> line{row.task};
     for (const std::string& name : columns.parameters) {
@@ -107,8 +130,10 @@ Lines lines_of(const std::vector<TableRow>& rows, const Writing& writing) {
       if (has_course(rows, name)) add_course(line, course_in(row, name), writing.beside);
     }
     line.push_back(row.took ? writing.time(*row.took) : "");
-    line.push_back(row.gpu_bytes ? writing.memory(*row.gpu_bytes) : "");
-    line.emplace_back(state_words(row.state, row.last));
+    line.push_back(memory_cell(row, writing));
+    line.push_back(writing.to_read ? state_cell(row) : std::string(state_words(row.state, row.last)));
+    if (!writing.to_read)
+      line.insert(line.end(), {row.outcome ? std::string(info(*row.outcome).name) : "", row.too_short ? "yes" : ""});
     lines.push_back(std::move(line));
   }
   return lines;
@@ -159,7 +184,8 @@ TableRow table_row(const TaskAndState& task, const std::vector<std::pair<std::st
                .metrics = {},
                .courses = {},
                .took = {},
-               .gpu_bytes = {}};
+               .gpu_bytes = {},
+               .outcome = {}};
   if (task.state == TaskState::kRunning) {
     if (!attempts.empty() && !attempts.back()->end) row.took = std::max<Nanos>(0, now - attempts.back()->start);
     return row;
@@ -180,6 +206,8 @@ TableRow table_row(const TaskAndState& task, const std::vector<std::pair<std::st
       row.courses.push_back(course);
   row.took = *told->end - told->start;
   row.gpu_bytes = told->peak_gpu_bytes;
+  row.outcome = told->outcome;
+  row.too_short = ran_shortly(*told);
   return row;
 }
 
@@ -217,7 +245,8 @@ std::string text_with(const std::vector<TableRow>& rows, Beside beside) {
                                 .time = [](Nanos took) { return human_duration(took); },
                                 .memory = [](std::int64_t bytes) { return human_bytes(bytes); },
                                 .beside_name = [](const std::string&, const char* what) { return std::string(what); },
-                                .beside = beside});
+                                .beside = beside,
+                                .to_read = true});
   std::vector<std::size_t> widths(lines[0].size());
   std::vector<bool> numbers(lines[0].size(), true);
   for (std::size_t i = 0; i < lines.size(); ++i)
@@ -246,9 +275,14 @@ bool fits(std::string_view text, std::size_t width) {
 }  // namespace
 
 std::string table_text(const std::vector<TableRow>& rows, std::size_t width) {
+  const bool marks = std::any_of(rows.begin(), rows.end(), [](const TableRow& row) { return row.too_short; });
+  const std::string below =
+      marks ? fmt::format("* too short to measure (less than {}): the most that a look found it to hold, if one did\n",
+                          human_duration(kShort))
+            : "";
   for (const Beside beside : {Beside::kCurve, Beside::kValues})
-    if (std::string text = text_with(rows, beside); fits(text, width)) return text;
-  return text_with(rows, Beside::kNothing);
+    if (std::string text = text_with(rows, beside); fits(text, width)) return text + below;
+  return text_with(rows, Beside::kNothing) + below;
 }
 
 std::string table_csv(const std::vector<TableRow>& rows) {
@@ -258,7 +292,8 @@ std::string table_csv(const std::vector<TableRow>& rows) {
                       .time = [](Nanos took) { return fmt::format("{:.3f}", seconds(took)); },
                       .memory = [](std::int64_t bytes) { return fmt::format("{}", bytes); },
                       .beside_name = [](const std::string& metric, const char* what) { return metric + ":" + what; },
-                      .beside = Beside::kValues});
+                      .beside = Beside::kValues,
+                      .to_read = false});
   std::string text;
   for (const auto& line : lines) {
     std::vector<std::string> fields;
@@ -281,7 +316,9 @@ std::string table_json(const std::vector<TableRow>& rows) {
                     {"metrics", metrics},
                     {"metric_values", metric_values_json(row.courses)},
                     {"seconds", row.took ? Json(seconds(*row.took)) : Json(nullptr)},
-                    {"gpu_memory_bytes", optional_json(row.gpu_bytes)}});
+                    {"gpu_memory_bytes", optional_json(row.gpu_bytes)},
+                    {"outcome", row.outcome ? Json(info(*row.outcome).name) : Json(nullptr)},
+                    {"too_short", row.too_short}});
   }
   return dump({{"schema", "headroom.batch-table/1"}, {"tasks", list}}, 1);
 }

@@ -22,6 +22,8 @@ struct TableRow {
   std::vector<SaidMetric> courses;                              // of those of them that have several values
   std::optional<Nanos> took;                                    // so far, if it runs
   std::optional<std::int64_t> gpu_bytes;                        // peak
+  std::optional<AttemptOutcome> outcome;                        // of the attempt that is told
+  bool too_short = false;  // to be measured: looks at its GPU were few, or none; what it held is a lower bound
 };
 // Of a task and its attempts, in their order: the one that succeeded, else the last that has ended; of a task that
 // runs, only for how long it has.

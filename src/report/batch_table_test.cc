@@ -36,9 +36,9 @@ TEST(BatchTable, AColumnForEachParameterAndMetric) {
             "a      0.1   0.5  1:30    3072 MiB  succeeded\n"
             "b     0.01                          not run yet\n");
   EXPECT_EQ(table_csv(rows),
-            "task,lr,loss,seconds,gpu_memory_bytes,state\n"
-            "a,0.1,0.5,90.000,3221225472,succeeded\n"
-            "b,0.01,,,,not run yet\n");
+            "task,lr,loss,seconds,gpu_memory_bytes,state,outcome,too_short\n"
+            "a,0.1,0.5,90.000,3221225472,succeeded,,\n"
+            "b,0.01,,,,not run yet,,\n");
   rows[1].state = TaskState::kRunning;
   EXPECT_THAT(table_csv(rows), HasSubstr("b,0.01,,,,running"));
   rows[1].state = TaskState::kReady, rows[1].last = LastAttempt::kInterrupted;
@@ -78,6 +78,46 @@ TEST(BatchTable, ACourseThatEndsOtherwiseIsOfSomethingElse) {
   const TableRow told = table_row({.name = "a", .state = TaskState::kSucceeded}, {}, {&attempt}, 3);
   ASSERT_EQ(told.courses.size(), 1U);
   EXPECT_EQ(told.courses[0].name, "acc");
+}
+
+Attempt on_gpu(Nanos took, AttemptOutcome outcome, std::optional<std::int64_t> bytes) {
+  Attempt attempt;
+  attempt.gpu_uuids = {"GPU-0"};
+  attempt.start = 1, attempt.end = 1 + took, attempt.outcome = outcome, attempt.peak_gpu_bytes = bytes;
+  return attempt;
+}
+
+TEST(BatchTable, WhatWasTooShortToMeasureIsMarked) {
+  const auto told = [](const char* name, const Attempt& attempt) {
+    return table_row({.name = name, .state = TaskState::kSucceeded}, {}, {&attempt}, 9 * kSecond);
+  };
+  const Attempt glimpsed = on_gpu(kSecond, AttemptOutcome::kSucceeded, std::int64_t{1} << 30),
+                unseen = on_gpu(kSecond / 2, AttemptOutcome::kSucceeded, std::nullopt),
+                measured = on_gpu(3 * kSecond, AttemptOutcome::kSucceeded, std::int64_t{2} << 30);
+  EXPECT_EQ(table_text({told("a", glimpsed), told("b", unseen), told("c", measured)}, kWide),
+            "task    time  GPU memory  state\n"
+            "a      1.0 s  * 1024 MiB  succeeded\n"
+            "b     500 ms           *  succeeded\n"
+            "c      3.0 s    2048 MiB  succeeded\n"
+            "* too short to measure (less than 3.0 s): the most that a look found it to hold, if one did\n");
+  EXPECT_THAT(table_csv({told("a", glimpsed)}), HasSubstr("a,1.000,1073741824,succeeded,succeeded,yes\n"));
+  EXPECT_EQ(nlohmann::json::parse(table_json({told("b", unseen)}))["tasks"][0]["too_short"], true);
+  EXPECT_EQ(table_text({told("c", measured)}, kWide).find('*'), std::string::npos);
+  Attempt without_gpu = glimpsed, refused = unseen;
+  without_gpu.gpu_uuids.clear(), refused.outcome = AttemptOutcome::kNotStarted;
+  for (const Attempt& other : {without_gpu, refused}) EXPECT_FALSE(told("d", other).too_short);
+}
+
+TEST(BatchTable, OfWhatATaskFailedStandsBesideItsState) {
+  const auto told = [](const Attempt& attempt) {
+    return table_row({.name = "a", .state = TaskState::kFailed}, {}, {&attempt}, 99 * kSecond);
+  };
+  const Attempt memory = on_gpu(9 * kSecond, AttemptOutcome::kHostOutOfMemory, std::nullopt),
+                other = on_gpu(9 * kSecond, AttemptOutcome::kFailed, std::nullopt);
+  EXPECT_THAT(table_text({told(memory)}, kWide), HasSubstr("failed, out of host memory\n"));
+  EXPECT_THAT(table_text({told(other)}, kWide), HasSubstr("failed\n"));
+  EXPECT_THAT(table_csv({told(memory)}), HasSubstr(",failed,host_out_of_memory,\n"));
+  EXPECT_EQ(nlohmann::json::parse(table_json({told(memory)}))["tasks"][0]["outcome"], "host_out_of_memory");
 }
 
 TEST(BatchTable, CsvQuotesWhatNeedsIt) {

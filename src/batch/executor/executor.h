@@ -49,6 +49,8 @@ struct AttemptExited {
   std::optional<Nanos> cpu_time;
   std::optional<std::int64_t> peak_host_bytes;  // of its largest process
   std::int64_t oom_kills = 0;                   // by the kernel, where it ran, that nobody has been told of yet
+  std::optional<Nanos> oom_killed_at;  // when that count was seen to grow last; 0: never; absent: nothing counts them
+  bool oom_kills_of_machine = false;   // no smaller count is kept
 };
 // What an attempt says of itself, and what it left.
 struct OutputFacts {

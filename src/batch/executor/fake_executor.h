@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,9 @@ class FakeExecutor final : public Executor {
     events_.emplace_back(OutputRead{.attempt = attempt, .facts = std::move(facts)});
   }
   [[nodiscard]] std::optional<AttemptId> started_as(std::int64_t pid) const override {
-    const bool known = std::any_of(started.begin(), started.end(),
-                                   [&](const Launch& launch) { return pid_of(launch.attempt) == pid; });
+    const bool known = std::any_of(started.begin(), started.end(), [&](const Launch& launch) {
+      return pid_of(launch.attempt) == pid && !reaped_.contains(launch.attempt);
+    });
     return known ? std::optional(static_cast<AttemptId>(pid - kFirstPid)) : std::nullopt;
   }
   void finish() override {}
@@ -49,12 +51,15 @@ class FakeExecutor final : public Executor {
   }
   void give_up_reading(AttemptId attempt) { events_.emplace_back(OutputRead{.attempt = attempt, .given_up = true}); }
   void exit(AttemptId attempt, ExitStatus status = {}, std::int64_t oom_kills = 0) {
-    events_.emplace_back(AttemptExited{.attempt = attempt, .status = status, .at = now(), .oom_kills = oom_kills});
+    events_.emplace_back(AttemptExited{
+        .attempt = attempt, .status = status, .at = now(), .oom_kills = oom_kills, .oom_killed_at = oom_killed_at});
+    reaped_.insert(attempt);
   }
 
   std::function<Nanos()> now;
   bool answers_at_once = true;  // false: a start is answered when the test calls run() or refuse()
   Room room_left = Room::kEnough;
+  std::optional<Nanos> oom_killed_at;       // as the next exits tell it
   std::map<AttemptId, std::string> output;  // what attempts have printed
   bool hangs = false;                       // what is to be read is not read …
   std::vector<AttemptId> readings;          // … but kept here
@@ -64,6 +69,7 @@ class FakeExecutor final : public Executor {
  private:
   static constexpr std::int64_t kFirstPid = 100'000;
   std::vector<ExecutorEvent> events_;
+  std::set<AttemptId> reaped_;
 };
 
 }  // namespace headroom::batch

@@ -62,7 +62,8 @@ LocalExecutor::LocalExecutor(Loop& loop, Guardian& guardian, Place& place, Local
                   if (ready_) ready_();
                 });
               }),
-      oom_kills_told_(cgroup_.oom_kills()) {
+      oom_kills_(cgroup_.oom_kills()),
+      oom_kills_told_(oom_kills_ ? oom_kills_->count : 0) {
   ForegroundJob::adopt_orphans();
   orphan_timer_ = loop_.after(kSecond, [this] { look_for_orphans(); });
 }
@@ -139,17 +140,31 @@ void LocalExecutor::exited(const ChildExit& exit) {
                       .at = exit.at,
                       .cpu_time = exit.cpu_time,
                       .peak_host_bytes = exit.peak_host_bytes};
-  // Whom the kernel killed it does not say: whoever was killed, and not by us.
-  if (killed_at_once(exit.status) && !exit.told_to_stop) {
-    const std::int64_t kills = cgroup_.oom_kills();
-    event.oom_kills = std::max<std::int64_t>(0, kills - oom_kills_told_);
-    oom_kills_told_ = std::max(kills, oom_kills_told_);
-  }
+  if (exit.status.as_code() != 0 && !exit.told_to_stop) count_oom_kills(exit.status, event);
   events_.emplace_back(event);
+}
+
+void LocalExecutor::look_for_oom_kills() {
+  const auto now = cgroup_.oom_kills();
+  if (now && oom_kills_ && now->of_machine == oom_kills_->of_machine && now->count > oom_kills_->count)
+    oom_killed_at_ = boottime_now();
+  oom_kills_ = now;
+}
+
+// Whom the kernel killed it does not say: whoever was killed, and not by us; or a process of a task that says so.
+void LocalExecutor::count_oom_kills(const ExitStatus& status, AttemptExited& event) {
+  look_for_oom_kills();
+  if (!oom_kills_) return;
+  event.oom_killed_at = oom_killed_at_;
+  event.oom_kills_of_machine = oom_kills_->of_machine;
+  if (!killed_at_once(status)) return;
+  event.oom_kills = std::max<std::int64_t>(0, oom_kills_->count - oom_kills_told_);
+  oom_kills_told_ = std::max(oom_kills_->count, oom_kills_told_);
 }
 
 void LocalExecutor::look_for_orphans() {
   orphan_timer_ = loop_.after(kSecond, [this] { look_for_orphans(); });
+  look_for_oom_kills();
   processes_.look_for_orphans();
   if (ready_ && !events_.empty()) ready_();
 }

@@ -51,6 +51,8 @@ class LocalExecutor final : public Executor {
   void exited(const ChildExit& exit);
   void identify_fresh();
   void look_for_orphans();
+  void look_for_oom_kills();
+  void count_oom_kills(const ExitStatus& status, AttemptExited& event);
   void tell(MessageKind kind, std::string text);
   void tell_left_over(const LeftOver& process);
 
@@ -71,7 +73,9 @@ class LocalExecutor final : public Executor {
   std::map<AttemptId, std::string> names_;  // of the logs of the latest, for people
   Loop::TimerId identify_timer_ = 0, orphan_timer_ = 0;
   host::OwnCgroup cgroup_;
+  std::optional<host::OomKills> oom_kills_;  // at the last look
   std::int64_t oom_kills_told_ = 0;
+  Nanos oom_killed_at_ = 0;  // when they were seen to grow
 };
 
 }  // namespace headroom::batch
