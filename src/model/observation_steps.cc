@@ -3,6 +3,7 @@
 #include <array>
 
 #include "model/advice_words.h"
+#include "model/native_words.h"
 #include "model/observations.h"
 
 namespace headroom {
@@ -145,6 +146,7 @@ std::string step_of_observation(Cause cause, const Finding& finding, const Recor
   if (const auto at = how.find(kOneThread); at != std::string::npos && one_thread_each(meta))
     how.erase(at, kOneThread.size());
   if (const auto at = how.find("{stacks}"); at != std::string::npos) how.replace(at, 8, stacks);
+  if (without_python(meta)) how = native_words(std::move(how));
   const bool gone = job_is_over(meta) || is_imported(meta);
   return step->of_process && gone ? "in the next run, " + how : how;
 }

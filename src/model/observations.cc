@@ -47,8 +47,19 @@ bool job_is_over(const RecordingMeta& meta) { return meta.stop_reason == "job_en
 
 bool is_imported(const RecordingMeta& meta) { return meta.origin.starts_with("import:"); }
 
+namespace {
+
+// "python3 train.py", "torchrun train.py"
+bool names_python(const std::string& word) {
+  const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
+  return name.starts_with("python") || name.ends_with(".py");
+}
+
+}  // namespace
+
 bool without_python(const RecordingMeta& meta) {
-  return (meta.origin == "run" || meta.origin == "record") && meta.tiers.find('P') != std::string::npos &&
+  return std::none_of(meta.command.begin(), meta.command.end(), names_python) &&
+         (meta.origin == "run" || meta.origin == "record") && meta.tiers.find('P') != std::string::npos &&
          meta.tiers.find('Y') == std::string::npos &&
          std::none_of(meta.missing_tiers.begin(), meta.missing_tiers.end(),
                       [](const MissingTier& one) { return one.tier == 'Y'; });
