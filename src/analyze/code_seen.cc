@@ -100,6 +100,7 @@ CodeSeen code_seen(const Recording& recording, const StackView& stacks, const Jo
       one_python_thread_each(stacks, job) && std::none_of(recording.losses.begin(), recording.losses.end(), left_out);
   seen.calls_named = calls_are_named(recording);
   seen.kernel_waits = kernel_waits(stacks, job, devices);
+  seen.launch_calls = launch_calls(stacks, job, devices);
   seen.idle_shares = idle_shares(stacks, job, devices, places);
   seen.long_stays = long_stays(stacks, job, devices, limits.time(Threshold::kLongPause));
   seen.precision = stacks::precision_seen(recording.texts);

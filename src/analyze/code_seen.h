@@ -25,7 +25,7 @@ struct CodeSeen {
   bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at
   bool loader_traced = false;           // functions or operators of a data loader are in a profiler's trace
   bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own
-  CodeShare kernel_waits;
+  CodeShare kernel_waits, launch_calls;
   std::map<std::string, double> idle_shares;
   std::set<std::string> own;                       // functions of the user's
   std::set<std::string> long_stays;                // where the processes on the GPUs stay for a long pause at a time

@@ -21,7 +21,7 @@ struct Mean {
 };
 
 struct Means {
-  Mean cpu, main_cpu, delay, io, read, write, unseen, faults;
+  Mean cpu, main_cpu, delay, io, read, passed, passes, write, unseen, faults;
   double inside = 0, readings = 0;  // seconds of the readings that are summed up, and of these readings
 };
 
@@ -40,6 +40,8 @@ void within(const std::vector<Entry>& list, const Windows& windows, const Use& u
   }
 }
 
+constexpr double kPasses = 1e6;  // bytes per second through files: less are libraries and logs, by judgement
+
 Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks& looks) {
   Means mean;
   within(list, windows, [&](const Activity& a, double dt) {
@@ -50,6 +52,8 @@ Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks&
     mean.unseen.add(a.unseen_cpu, dt);
     if (a.io_delay) mean.io.add(*a.io_delay, dt);
     if (a.read_bytes_per_second) mean.read.add(*a.read_bytes_per_second, dt);
+    if (const auto passed = a.passed_bytes_per_second)
+      mean.passed.add(*passed, dt), mean.passes.add(*passed >= kPasses ? 1 : 0, dt);
     if (a.write_bytes_per_second) mean.write.add(*a.write_bytes_per_second, dt);
     if (a.major_faults_per_second) mean.faults.add(*a.major_faults_per_second, dt);
     const double weight = dt / seconds(a.end - a.begin);
@@ -121,6 +125,8 @@ HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
       threads.add(std::max(0.0, all - mean.main_cpu.value()), mean.cpu.length);
       if (mean.io.length > 0) io.add(mean.io.value(), mean.io.length);
       sum_up(summary.owner_read, mean.read);
+      sum_up(summary.owner_passed, mean.passed);
+      summary.owner_passes = std::max(summary.owner_passes, mean.passes.value());
       sum_up(summary.owner_write, mean.write);
       sum_up(summary.major_faults, mean.faults);
       summary.unseen_cpu += mean.unseen.value();

@@ -44,6 +44,8 @@ struct HostSummary {
   double unseen_cpu = 0;                    // cores, inside helper_cpu: of helpers too short to be seen
   // Bytes per second to and from storage, of all of them together; absent where the counters were not read.
   std::optional<double> owner_read, helper_read, owner_write;
+  std::optional<double> owner_passed;  // likewise through files and pipes, from memory or storage
+  double owner_passes = 0;  // the share of time in readings in which an owner read much so: once is no step's
   Looks owner_looks, helper_looks;
   double usable_cores = 0;            // by the job: cpuset and quota applied; 0 where that is not recorded
   double machine_cores = 0;           // online, of which the job may use those; 0 where that is not recorded

@@ -280,6 +280,7 @@ std::vector<Activity> activities_since(const Recording& recording, SourceId proc
     const bool reaped = growth(children, row) > 0;
     if (!read.empty() && !reaped) activity.read_bytes_per_second = read[row];
     if (!written.empty() && !reaped) activity.write_bytes_per_second = written[row];
+    if (!passed.empty() && !reaped) activity.passed_bytes_per_second = passed[row];
     if (!faults.empty()) activity.major_faults_per_second = faults[row];
     for (const Rates* loaded : {&passed, &memory})
       if (!loaded->empty() && (*loaded)[row] && !(reaped && loaded == &passed))

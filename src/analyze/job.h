@@ -42,7 +42,9 @@ struct Activity {
   double unseen_cpu = 0;           // of children that ended meanwhile and lived too shortly to have rows of their own
   // To and from storage; absent where the counters were not read. A reading speaks for the time since the one before.
   std::optional<double> read_bytes_per_second, write_bytes_per_second;
-  // Read through files, page cache included, and the growth of its memory; absent where neither was read.
+  // Read through files and pipes, page cache included; absent where that was not counted.
+  std::optional<double> passed_bytes_per_second;
+  // The same and the growth of its memory; absent where neither was read.
   std::optional<double> loaded_bytes_per_second;
   std::optional<double> major_faults_per_second;  // page faults that read a disk; absent where they were not counted
   std::int64_t threads = 0;                       // when looked at, at its end; 0 where nobody counted

@@ -378,6 +378,12 @@ class Stacks::Counted {
   std::array<std::optional<std::optional<HostClaim>>, 4> answers_;
 };
 
+namespace {
+
+bool names_writing(Family family) { return family == Family::kCheckpoint || family == Family::kWrite; }
+
+}  // namespace
+
 // What wrote is seen while the process writes and hardly ever else; what is seen as often without it did not write.
 // That says something only where there is a stack that can have written, by its name or by when it was seen.
 void Stacks::find_writers(const IdleStretch& stretch) const {
@@ -410,7 +416,7 @@ void Stacks::find_writers(const IdleStretch& stretch) const {
         !cannot[kind] && writing[kind] * rest_ns >= kTelling * writing_ns && 2 * away[kind] >= writing[kind];
     const Family family = view_.kinds[kind].family;
     const bool here = writing[kind] + beside[kind] > 0;
-    any |= (family == Family::kCheckpoint && here) || (family == Family::kNone && !cannot[kind] && writing[kind] > 0);
+    any |= (names_writing(family) && here) || (family == Family::kNone && !cannot[kind] && writing[kind] > 0);
   }
   if (any) writers_.cannot = std::move(cannot), writers_.go_with_it = std::move(go_with_it);
 }
@@ -507,15 +513,15 @@ void Stacks::find_shares(std::span<const ListRow> looks, const std::array<double
 
 namespace {
 
-// Whether a stack names a checkpoint in the time that the process's counters of this stretch are of: what these say was
-// written, that wrote.
-bool names_a_checkpoint(const StackView& view, const IdleStretch& stretch) {
+// Whether a stack names a checkpoint, or that it writes, in the time that the process's counters of this stretch are
+// of: what these say was written, that wrote.
+bool names_what_writes(const StackView& view, const IdleStretch& stretch) {
   const std::vector<Activity>* owner = stretch.use.host.owner;
   const Activity* now = owner ? activity_at(*owner, stretch.begin + (stretch.end - stretch.begin + 1) / 2) : nullptr;
   if (!now) return false;
   const auto looks = looks_within(view.looks.at(*stretch.use.context.process).all(), now->begin, now->end);
   return std::any_of(looks.begin(), looks.end(),
-                     [&](const ListRow& look) { return view.kind_of(look).family == Family::kCheckpoint; });
+                     [&](const ListRow& look) { return names_writing(view.kind_of(look).family); });
 }
 
 }  // namespace
@@ -529,8 +535,8 @@ void Stacks::add(const IdleStretch& stretch, const std::vector<Share>& shares, b
   Counted counted(counters_, stretch);
   const bool named = stretch.part == UsePart::kBetween &&
                      (std::any_of(shares.begin(), shares.end(),
-                                  [&](const Share& s) { return view_.kinds[s.kind].family == Family::kCheckpoint; }) ||
-                      names_a_checkpoint(view_, stretch));
+                                  [&](const Share& s) { return names_writing(view_.kinds[s.kind].family); }) ||
+                      names_what_writes(view_, stretch));
   Nanos given = 0;
   for (const Share& share : shares) {
     before += share.weight;

@@ -40,9 +40,12 @@ WorkerLooks worker_looks(const StackView& stacks, const JobView& job, const std:
   return seen;
 }
 
-CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
-  const auto waits = [](const stacks::StackKind& kind) { return kind.busy == stacks::Busy::kWaitsForKernels; };
-  if (std::none_of(stacks.kinds.begin(), stacks.kinds.end(), waits)) return {};
+namespace {
+
+// Of the looks from the first kernel to the last those at stacks that are so: the place most often seen at it.
+CodeShare looks_that(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices,
+                     bool (*are_so)(const stacks::StackKind&)) {
+  if (std::none_of(stacks.kinds.begin(), stacks.kinds.end(), are_so)) return {};
   std::vector<double> looks(stacks.kinds.size());  // by kind
   for (const DeviceTime& device : devices)
     visit_work(device, stacks, job, [&](SourceId, const Slice&, std::span<const ListRow> seen) {
@@ -52,11 +55,23 @@ CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::v
   double all = 0;
   for (std::size_t kind = 0; kind < looks.size(); ++kind) {
     all += looks[kind];
-    if (looks[kind] > 0 && waits(stacks.kinds[kind])) looks_at[stacks.kinds[kind].where] += looks[kind];
+    if (looks[kind] > 0 && are_so(stacks.kinds[kind])) looks_at[stacks.kinds[kind].where] += looks[kind];
   }
   const auto most = std::max_element(looks_at.begin(), looks_at.end(),
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
   return most == looks_at.end() ? CodeShare{} : CodeShare{most->first, most->second / all, all};
+}
+
+}  // namespace
+
+CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
+  return looks_that(stacks, job, devices,
+                    [](const stacks::StackKind& kind) { return kind.busy == stacks::Busy::kWaitsForKernels; });
+}
+
+CodeShare launch_calls(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
+  return looks_that(stacks, job, devices,
+                    [](const stacks::StackKind& kind) { return kind.family == stacks::Family::kLaunch; });
 }
 
 std::map<std::string, double> idle_shares(const StackView& stacks, const JobView& job,
@@ -276,7 +291,8 @@ std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
     const auto [place, looks] = most(seen.looks_at);
     const auto [asleep, sleeps] = most(seen.asleep_at);
     if (place.empty() && asleep.empty()) continue;
-    code.push_back({account, place, looks / seen.all, asleep, sleeps / seen.all, seen.with_interpreter / seen.all});
+    code.push_back(
+        {account, place, looks / seen.all, asleep, sleeps / seen.all, seen.with_interpreter / seen.all, seen.all});
   }
   return code;
 }

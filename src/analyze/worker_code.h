@@ -36,6 +36,10 @@ struct CodeShare {
 [[nodiscard]] CodeShare kernel_waits(const StackView& stacks, const JobView& job,
                                      const std::vector<DeviceTime>& devices);
 
+// Likewise of calls that each launch one kernel, where libraries have a frame for these.
+[[nodiscard]] CodeShare launch_calls(const StackView& stacks, const JobView& job,
+                                     const std::vector<DeviceTime>& devices);
+
 // By place, of the time that stacks show the processes on the GPUs there from the first kernel to the last, at what may
 // be idle time or not (stacks::Busy): the share that is counted as idle time. Below 1 nothing tells which part it was.
 [[nodiscard]] std::map<std::string, double> idle_shares(const StackView& stacks, const JobView& job,
@@ -77,6 +81,7 @@ struct ThreadCode {
   std::string asleep;  // where another one slept by itself, and the share of that; "": none did
   double asleep_share = 0;
   double with_interpreter = 0;  // likewise: some other thread had the interpreter (the GIL)
+  double looks = 0;             // at the main thread, of which these are shares
 };
 [[nodiscard]] std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
                                                   const std::vector<DeviceTime>& devices);

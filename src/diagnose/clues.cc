@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "diagnose/host_stacks.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
@@ -74,18 +75,42 @@ double least_written(const Analysis& a, const Claims& claims, bool pauses, const
 
 // Bytes per second to and from storage. Where stacks name what saves the job's state, that is what writes.
 void add_storage(const Analysis& a, const HostSummary& s, const Claims& claims, bool pauses, std::vector<Clue>& clues) {
+  constexpr double kHardly = 4e3;  // bytes per second: a page of a library now and then
   if (const auto read = s.owner_read)
-    if (const double all = *read + s.helper_read.value_or(0); all >= kSome || all < 1)
-      clues.push_back(all < 1 ? Clue::kReadNothing : Clue::kRead);
+    if (const double all = *read + s.helper_read.value_or(0); all >= kSome || all < kHardly)
+      clues.push_back(all < kHardly ? Clue::kHardlyRead : Clue::kRead);
   const bool saves = std::any_of(a.code.families.begin(), a.code.families.end(),
                                  [](const auto& place) { return place.second == stacks::Family::kCheckpoint; });
   if (const auto written = s.owner_write)
-    if ((*written >= least_written(a, claims, pauses, clues) && !saves) || *written < 1)
+    if ((*written >= least_written(a, claims, pauses, clues) && !saves && wrote(a, s, claims, pauses)) || *written < 1)
       clues.push_back(*written < 1 ? Clue::kWroteNothing : Clue::kWrote);
 }
 
+// Whether about as many looks found it waiting for kernels as kernels ran: hardly one ran beside other code then.
+bool kernels_only_awaited(const Analysis& a) {
+  constexpr double kAbout = 0.9, kFewest = 50;  // of the time of kernels; looks
+  Nanos kernels = 0, all = 0;
+  for (const LedgerEntry& entry : a.ledger.entries) {
+    if (entry.account == Account::kUseful) kernels += entry.ns;
+    if (entry.account == Account::kStartup || entry.account == Account::kTeardown) continue;
+    if (entry.account == Account::kUseful || is_held_idle(entry.account)) all += entry.ns;
+  }
+  const CodeShare& waits = a.code.kernel_waits;
+  return waits.looks >= kFewest && kernels > 0 && waits.share >= kAbout * as_share(kernels, all);
+}
+
+// Whether the function that has most of it was seen in nearly every second from the first kernel to the last.
+bool comes_with_each_step(const Analysis& a, const std::vector<NamedCode>& code) {
+  const auto role = a.code.roles.find(code[0].place);
+  return code[0].least >= a.limits[Threshold::kMajority] && role != a.code.roles.end() &&
+         role->second.recurs == Recurs::kThroughout;
+}
+
 void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues) {
-  if (code_in(a, claims).empty()) return;
+  const std::vector<NamedCode> code = code_in(a, claims);
+  if (code.empty()) return;
+  if (kernels_only_awaited(a)) clues.push_back(Clue::kKernelsOnlyAwaited);
+  if (comes_with_each_step(a, code)) clues.push_back(Clue::kEachStep);
   constexpr double kNearlyAll = 0.8, kMostly = 2.0 / 3;
   const double majority = a.limits[Threshold::kMajority], waits = a.code.kernel_waits.share;
   if (waits >= a.limits[Threshold::kChannelShare]) clues.push_back(Clue::kWaitsForKernels);
@@ -118,8 +143,8 @@ std::vector<Clue> clues_in(const Analysis& a, const Claims& claims) {
   add_code(a, claims, clues);
   if (const double copies = copying(a, claims); copies >= a.limits[Threshold::kChannelShare])
     clues.push_back(copies >= a.limits[Threshold::kCovers] ? Clue::kCopied : Clue::kCopiedSome);
-  if (pauses) {
-    clues.push_back(Clue::kPauses);
+  if (pauses) clues.push_back(Clue::kPauses);
+  if (pauses || at_times_only(a, claims)) {
     if (const auto rhythm = rhythm_of(a, claims)) clues.push_back(rhythm->prepares ? Clue::kPrepares : Clue::kEnds);
   }
   if (takes_commands(a)) clues.push_back(Clue::kNotebook);

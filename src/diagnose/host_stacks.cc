@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <string_view>
 
 #include "base/human.h"
@@ -16,10 +14,19 @@
 #include "diagnose/named_code.h"
 #include "diagnose/named_waits.h"
 #include "diagnose/rhythm.h"
+#include "diagnose/stack_families.h"
 #include "diagnose/work_during.h"
 #include "model/named_causes.h"
 
 namespace headroom::diagnose {
+
+double ran_at_most(const HostSummary& s, const Claims& claims) {
+  return (s.owner_cpu + s.owner_delay + s.owner_threads) / std::max(1e-9, part_claimed(claims));
+}
+
+std::string gpu_waits(bool in_pauses, std::string_view why) {
+  return fmt::format("The GPU {} {}", in_pauses ? "pauses" : "waits", why);
+}
 
 namespace {
 
@@ -29,22 +36,11 @@ bool hardly(const Analysis& a, double ran, const Claims& claims) {
   return ran < std::max(a.limits[Threshold::kHelpersAtWork], kHardly * part_claimed(claims));
 }
 
-// The share of the claimed time in which its threads ran, or its main thread wanted to, if all that they did so in
-// these readings was in it.
-double ran_at_most(const HostSummary& s, const Claims& claims) {
-  return (s.owner_cpu + s.owner_delay + s.owner_threads) / std::max(1e-9, part_claimed(claims));
-}
-
 // Whether its stacks were in nothing but waits for most of the time, such as a lock on a file, or a sleep.
 bool only_waits(const Analysis& a, const HostSummary& s, const Claims& claims) {
   return s.owner_threads < a.limits[Threshold::kOtherThreads] &&
          share_in(a, claims, stacks::Family::kSleep) + share_in(a, claims, stacks::Family::kLock) >=
              a.limits[Threshold::kMajority];
-}
-
-// "The GPU waits for its data"; in pauses it pauses.
-std::string gpu_waits(bool in_pauses, std::string_view why) {
-  return fmt::format("The GPU {} {}", in_pauses ? "pauses" : "waits", why);
 }
 
 // Whether the kernel of a notebook was in its own loop for most of the time, and in no cell.
@@ -161,7 +157,8 @@ void say_that_it_waits_too(const Analysis& a, const HostSummary& s, bool in_paus
   finding.evidence.push_back(
       fmt::format("it ran, or wanted to, for as long as {} of this time at most: for the rest it slept or waited",
                   human_percent(ran)));
-  Causes waits = waited_for(a, s, in_pauses);  // the likeliest where it wrote or read, or slept at what it reads from
+  Causes waits = waited_for(a, s, finding.claims,
+                            in_pauses);  // the likeliest where it wrote or read, or slept at what it reads from
   add(waits, finding.candidates);
   add(waits, asleep_for(a, s, finding.claims, in_pauses));
   finding.candidates = std::move(waits);
@@ -313,85 +310,6 @@ void follow_the_rhythm(const Analysis& a, const HostSummary& s, Finding& finding
         "beside the kernels";
 }
 
-// Where its stacks are in the forward or backward pass or in the optimizer, and it runs, it launches kernels.
-void follow_the_launches(const Analysis& a, Nanos launching, Finding& finding) {
-  if (!may_be(finding, Cause::kLaunchBound) || !is_most(a, launching, finding.cost())) return;
-  finding.title = "The GPU waits for the code that launches its kernels";
-  std::erase_if(finding.candidates, [](Cause cause) {
-    return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding ||
-           cause == Cause::kSlowStorage;  // what is read is libraries, or another part of the readings'
-  });
-  // Who is hardly ever seen to wait for its kernels does not run dry by waiting for them.
-  if (a.code.kernel_waits.share < a.limits[Threshold::kMaterial] && a.code.calls_named &&
-      std::erase(finding.candidates, Cause::kSyncPoints) > 0)
-    finding.told_apart_from.push_back(
-        fmt::format("synchronising: its main thread waited for its kernels in {} of the looks at its stacks",
-                    human_percent(a.code.kernel_waits.share)));
-  put_first(finding.candidates, Cause::kLaunchBound);
-  finding.advice = "launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser)";
-  if (finding.candidates.size() > 1) return;
-  finding.cause = Cause::kLaunchBound;
-  finding.candidates.clear();
-}
-
-// Where most of its stacks are in code that uses no GPU, neither launches nor copies take the time; nor do waits for
-// kernels, but after each of them such code runs beside none.
-void follow_the_plain(const Analysis& a, const HostSummary& s, Finding& finding) {
-  constexpr double kMostly = 2.0 / 3;
-  const double share = plain_share(a, finding.claims);
-  if (share < kMostly) return;
-  const bool drained = a.code.kernel_waits.share >= a.limits[Threshold::kChannelShare] &&
-                       ran_at_most(s, finding.claims) >= a.limits[Threshold::kCovers];
-  const auto uses_gpu = [&](Cause cause) {
-    return cause == Cause::kLaunchBound || (cause == Cause::kSyncPoints && !drained) || cause == Cause::kPageableCopies;
-  };
-  if (std::erase_if(finding.candidates, uses_gpu) > 0)
-    finding.told_apart_from.push_back(
-        fmt::format("launching kernels{}: in {} of this time its stacks were in Python's own library, or in calls that "
-                    "use no GPU",
-                    drained ? "" : ", and waiting for them", human_percent(share)));
-}
-
-// Metrics read no data, prepare none and save no state: in pauses they belong to a validation or the end of an epoch.
-void follow_the_metrics(bool in_pauses, Finding& finding) {
-  if (!may_be(finding, in_pauses ? Cause::kValidation : Cause::kHostGraphBuilding)) return;
-  std::erase_if(finding.candidates, [&](Cause cause) {
-    return cause == Cause::kInputInMainProcess || cause == Cause::kSlowStorage || cause == Cause::kCheckpointSync ||
-           cause == Cause::kDuplicatePreprocessing || (in_pauses && cause == Cause::kHostGraphBuilding);
-  });
-  finding.title = gpu_waits(in_pauses, "for metrics in the training process");
-}
-
-// Where stacks name a family that is a cause of its own, rules of the user's among them, the finding is about that.
-void follow_the_family(const Analysis& a, bool in_pauses, Finding& finding) {
-  std::map<stacks::Family, Nanos> families;
-  for (const ClaimedPiece& piece : finding.claims) families[family_of(a, piece)] += piece.end - piece.begin;
-  Nanos launching = 0;
-  for (const stacks::Family family : {stacks::Family::kForward, stacks::Family::kBackward, stacks::Family::kOptimizer})
-    launching += families[family];
-  follow_the_launches(a, launching, finding);
-  if (is_most(a, families[stacks::Family::kMetrics], finding.cost())) follow_the_metrics(in_pauses, finding);
-  constexpr std::array kCauses{std::pair(stacks::Family::kLogging, Cause::kLoggingUpload),
-                               std::pair(stacks::Family::kGraph, Cause::kHostGraphBuilding),
-                               std::pair(stacks::Family::kCompile, Cause::kCompileWarmup),
-                               std::pair(stacks::Family::kAllocator, Cause::kAllocatorChurn)};
-  for (const auto& [family, cause] : kCauses) {
-    if (!is_most(a, families[family], finding.cost())) continue;
-    finding.title = fmt::format("The GPU waits for {} in the training process", info(family).label);
-    // What keeps such code from running is another matter.
-    std::erase_if(finding.candidates, [&, c = cause](Cause candidate) {
-      return candidate == c || (candidate != Cause::kGilContention && candidate != Cause::kCpuOversubscribed);
-    });
-    if (finding.candidates.empty())
-      finding.cause = cause;
-    else
-      finding.candidates.insert(finding.candidates.begin(), cause);
-    if (family == stacks::Family::kLogging) finding.advice = "do it less often, or from a thread or process of its own";
-    if (family == stacks::Family::kAllocator)
-      finding.advice = "leave that call out: the framework keeps freed memory for what is allocated next";
-  }
-}
-
 // Where most of it is at a line at which bytes went to storage for longer, it is that writing still, as it waits for
 // the disk: bytes are counted when they go, and not while they are waited for.
 void follow_the_writing(const Analysis& a, Finding& finding) {
@@ -408,6 +326,29 @@ void follow_the_writing(const Analysis& a, Finding& finding) {
   finding.evidence.push_back(fmt::format("{} kept the GPU waiting for {} while bytes went to storage, too",
                                          code[0].spot(), human_duration(wrote)));
   finding.advice = "write less, less often or from a thread, first to local disk";
+}
+
+// What comes through its files, be it from memory, is data, where it is much: who reads that in code of its own loads
+// it, and whatever that code does besides is a part of it.
+void follow_the_reading(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
+  constexpr double kData = 10e6;  // bytes per second of the claimed time: more than libraries or logs have
+  const std::vector<NamedCode> code = code_in(a, finding.claims);
+  if (finding.cause || in_pauses || code.empty() || code[0].least < a.limits[Threshold::kMajority] || s.helpers > 0 ||
+      s.owner_threads >= a.limits[Threshold::kOtherThreads] || !may_be(finding, Cause::kInputInMainProcess) ||
+      ran_at_most(s, finding.claims) < a.limits[Threshold::kCovers] || s.owner_passes < a.limits[Threshold::kCovers] ||
+      s.owner_passed.value_or(0) < kData * part_claimed(finding.claims))
+    return;
+  std::erase_if(finding.candidates, [](Cause cause) {
+    return cause == Cause::kHostGraphBuilding || cause == Cause::kLaunchBound || cause == Cause::kSyncPoints;
+  });
+  put_first(finding.candidates, Cause::kInputInMainProcess);
+  finding.title = "The GPU waits while the training process reads files, and for what it does with them";
+  finding.evidence.push_back(
+      fmt::format("over whole readings it read {}/s through files and pipes, from memory or storage; its other threads "
+                  "hardly ran",
+                  human_bytes(static_cast<std::int64_t>(*s.owner_passed))));
+  finding.advice = "read and prepare it in other processes (loader workers), or store it as it is used";
+  finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
 }
 
 }  // namespace
@@ -437,8 +378,9 @@ bool at_times_only(const Analysis& a, const Claims& claims) {
 void follow_the_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   say_with_stacks(a, s, in_pauses, finding);
   if (in_pauses && !finding.cause && !main_asleep(a, s, finding.claims)) follow_the_rhythm(a, s, finding);
-  follow_the_family(a, in_pauses, finding);
+  follow_the_family(a, s, in_pauses, finding);
   follow_the_plain(a, s, finding);
+  follow_the_reading(a, s, in_pauses, finding);
   follow_the_writing(a, finding);
   if (!finding.cause && finding.candidates.size() == 1)
     finding.cause = finding.candidates.front(), finding.candidates.clear();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+#include <string_view>
+
 #include "analyze/analysis.h"
 #include "diagnose/claims.h"
 
@@ -12,6 +15,13 @@ namespace headroom::diagnose {
 [[nodiscard]] bool main_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
 // ... or they slept for more of it than they can have run in.
 [[nodiscard]] bool mostly_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
+
+// The share of the claimed time in which its threads ran, or its main thread wanted to, if all that they did so in
+// these readings was in it.
+[[nodiscard]] double ran_at_most(const HostSummary& s, const Claims& claims);
+
+// "The GPU waits for its data"; in pauses it pauses.
+[[nodiscard]] std::string gpu_waits(bool in_pauses, std::string_view why);
 
 // Whether stacks show that most of it is code that no step needs: it was seen at some times only.
 [[nodiscard]] bool at_times_only(const Analysis& a, const Claims& claims);

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "diagnose/core_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/words.h"
@@ -126,13 +128,40 @@ double on_a_lock(const HostSummary& s, const Claims& claims) {
   return std::max(0.0, 1 - elsewhere / std::max(1e-9, part_claimed(claims)));
 }
 
-Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
+namespace {
+
+// The share of the claimed time in readings in which the process on its GPU wrote so much: what it wrote before the
+// first step is no matter of later ones. 1 where it is not known which process that was.
+double writing_share(const Analysis& a, const Claims& claims) {
+  Nanos writing = 0, all = 0;
+  for (const std::size_t device : devices_of(claims)) {
+    const auto owner = only_owner(a, device);
+    if (!owner) return 1;
+    Claims here, readings;
+    std::copy_if(claims.begin(), claims.end(), std::back_inserter(here),
+                 [&](const ClaimedPiece& piece) { return piece.device == device; });
+    for (const Activity& did : a.job.did[static_cast<std::size_t>(*owner)])
+      if (did.write_bytes_per_second.value_or(0) >= a.limits[Threshold::kReading])
+        readings.push_back({device, did.begin, did.end, Account::kUnexplained, -1});
+    writing += length(common(here, readings)), all += length(here);
+  }
+  return as_share(writing, all);
+}
+
+}  // namespace
+
+bool wrote(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses) {
+  return s.owner_write.value_or(0) >= a.limits[Threshold::kReading] &&
+         (in_pauses || writing_share(a, claims) >= a.limits[Threshold::kMajority]);
+}
+
+Causes waited_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses) {
   Causes causes;
   for (const WaitChannel channel : {WaitChannel::kSocket, WaitChannel::kDisk, WaitChannel::kNetworkFs})
     if (s.waiting_in({channel}) >= a.limits[Threshold::kChannelShare])
       add(causes, waits_in(channel, s.helpers > 0, in_pauses));
   if (s.owner_read.value_or(0) >= a.limits[Threshold::kReading]) add(causes, {Cause::kSlowStorage});
-  if (s.owner_write.value_or(0) >= a.limits[Threshold::kReading])
+  if (wrote(a, s, claims, in_pauses))
     add(causes, {in_pauses ? Cause::kCheckpointSync : Cause::kLoggingUpload,
                  in_pauses ? Cause::kLoggingUpload : Cause::kCheckpointSync});
   return causes;

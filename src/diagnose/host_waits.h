@@ -39,7 +39,9 @@ struct Seen {
 [[nodiscard]] double on_a_lock(const HostSummary& s, const Claims& claims);
 // What the main thread may have waited for that no kernel of its own does: where it was seen asleep, and what its
 // process read and wrote meanwhile.
-[[nodiscard]] Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses);
+[[nodiscard]] Causes waited_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses);
+// Whether its process wrote much to storage meanwhile; of what comes in steps in most of the readings.
+[[nodiscard]] bool wrote(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses);
 
 // The share of the claimed time that what came over PCIe takes if it is copied from pageable memory.
 [[nodiscard]] double copying(const Analysis& a, const Claims& claims);

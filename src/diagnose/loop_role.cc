@@ -28,6 +28,8 @@ LoopPart part_of(Account account) {
 
 // By what marks, output or stacks tell that the time was for; counters alone may mistake one for another.
 LoopPart told_part(const Analysis& a, const Finding& finding) {
+  // Who waits for the disk writes, be it a state or a log.
+  if (share_in(a, finding.claims, stacks::Family::kWrite) >= a.limits[Threshold::kMajority]) return LoopPart::kUnknown;
   const double most = a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
   if (static_cast<double>(length(common(finding.claims, told_time(a)))) >= most)
     if (const LoopPart part = part_of(main_account(finding.claims)); part != LoopPart::kUnknown) return part;

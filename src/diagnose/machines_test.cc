@@ -79,8 +79,9 @@ TEST(Machines, AListWithSomebodyInItIsBelieved) {
 }
 
 TEST(Machines, AJobWithoutAGpuIsToldWhatToCheck) {
-  const Explanation e =
-      explain(RecordingBuilder(30).gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 30, 1).build());
+  RecordingBuilder builder(30);
+  builder.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 30, 1).meta().command = {"python3", "train.py"};
+  const Explanation e = explain(builder.build());
   ASSERT_THAT(e.findings, Not(IsEmpty()));
   EXPECT_EQ(e.findings.front().cause, Cause::kJobNeverUsesGpu);
   for (const char* word : {"torch.cuda.is_available()", "CUDA build", "CUDA_VISIBLE_DEVICES"})

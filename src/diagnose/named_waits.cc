@@ -125,17 +125,25 @@ bool leads_out(const NamedWait& wait) {
          wait.targets.front().pids.empty();
 }
 
+// A connection to a process of the job that is on no GPU, such as one that logs for it.
+bool leads_aside(const Analysis& a, const NamedWait& wait) {
+  if (!is_one(wait, WaitKind::kConnection)) return false;
+  const RecordedProcess* other = process_at(a, wait.targets.front());
+  return other && !a.job.holds[static_cast<std::size_t>(other->source)];
+}
+
 // What over such a connection came and went: whether it is fed by the far end, or feeds that; or asks it for something
-// and gets an answer, of which neither is data for kernels.
+// and gets an answer, of which neither is data for kernels. What a process of the job sends may come from anywhere.
 enum class Flow { kUnknown, kIn, kOut, kAsks };
-Flow flow_of(const NamedWait& wait) {
+Flow flow_of(const Analysis& a, const NamedWait& wait) {
   constexpr double kFarMore = 10;            // times as many bytes, by judgement
   constexpr double kAnswersPerSecond = 1e5;  // bytes: below that it may be what is asked and answered, by judgement
   constexpr double kNoDataPerSecond = 4e3;   // ... and below that, a page a second, it is no data for kernels
   constexpr double kAskedPerSecond = 1e4;    // ... nor a state that is sent: some requests with their headers
   const double least = kAnswersPerSecond * wait.looks.seconds, sent = wait.looks.sent, received = wait.looks.received;
-  if (!leads_out(wait)) return Flow::kUnknown;
-  if (received >= std::max(least, kFarMore * sent) && received > 0) return Flow::kIn;
+  const bool out = leads_out(wait);
+  if (!out && !leads_aside(a, wait)) return Flow::kUnknown;
+  if (out && received >= std::max(least, kFarMore * sent) && received > 0) return Flow::kIn;
   if (sent >= std::max(least, kFarMore * received) && sent > 0) return Flow::kOut;
   if (is_one(wait, WaitKind::kConnection) && sent > 0 && received > 0 && sent < kAskedPerSecond * wait.looks.seconds &&
       received < kNoDataPerSecond * wait.looks.seconds)
@@ -215,7 +223,8 @@ double share_of(const std::vector<NamedWait>& waits, const Wanted& wanted) {
 void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
   finding.title = "The GPU waits while the training process waits for " + other_end(a, target);
   const RecordedProcess* other = process_at(a, target);
-  if (!other || !a.job.holds[static_cast<std::size_t>(other->source)]) return;
+  if (!other) return;
+  if (!a.job.holds[static_cast<std::size_t>(other->source)]) return may_sleep_itself(a, *other, finding);
   finding.title += ", which is on a GPU, too";
   // It waits for that process, whatever that is at; why it wakes up late is another matter.
   const bool cores = may_be(finding, Cause::kCpuOversubscribed);
@@ -224,18 +233,19 @@ void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
 }
 
 // What is left of the set is the cause, by what went over connections, and with the far end where that is one.
-void decide(const std::vector<NamedWait>& waits, Flow flow, double least, std::string title, const char* advice,
-            Finding& finding) {
+void decide(const Analysis& a, const std::vector<NamedWait>& waits, Flow flow, double least, std::string title,
+            const char* advice, Finding& finding) {
   finding.cause = finding.candidates.front();
   finding.candidates.clear();
-  const auto most = std::find_if(waits.begin(), waits.end(), [&](const NamedWait& w) { return flow_of(w) == flow; });
+  const auto most = std::find_if(waits.begin(), waits.end(), [&](const NamedWait& w) { return flow_of(a, w) == flow; });
   if (most != waits.end() && most->share >= least && is_one(*most, WaitKind::kConnection))
     title += " to " + most->targets.front().name;
   finding.title = std::move(title);
   finding.advice = advice;
 }
 
-// It waits at its own port, and hardly reads or sends meanwhile.
+}  // namespace
+
 void nobody_asks(Finding& finding) {
   finding.cause = Cause::kInteractiveHoldingGpu;
   finding.candidates.clear();
@@ -246,8 +256,6 @@ void nobody_asks(Finding& finding) {
   finding.told_apart_from.emplace_back(
       "uploads and reading: it waited at its own port, and hardly anything came or went");
 }
-
-}  // namespace
 
 double share_on(const Analysis& a, const Looks& looks, WaitKind kind) {
   return share_of(named_waits(a, looks), [&](const NamedWait& wait) { return is_one(wait, kind); });
@@ -308,9 +316,9 @@ void may_wait_for_a_rank(const Analysis& a, const std::vector<NamedWait>& waits,
 
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   const std::vector<NamedWait> waits = named_waits(a, s.owner_looks);
-  const double fed = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kIn; });
-  const double feeds = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kOut; });
-  const double asks = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kAsks; });
+  const double fed = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kIn; });
+  const double feeds = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kOut; });
+  const double asks = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kAsks; });
   const double reads = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kPipe); });
   const double writes = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
   const double accepted =
@@ -337,6 +345,11 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   if (s.helpers == 0 && fed + feeds + asks >= most)
     for (const Cause cause : {Cause::kBurstyInput, Cause::kInputInMainProcess, Cause::kGilContention})
       if (finding.candidates.size() > 1) std::erase(finding.candidates, cause);
+  if (feeds + asks >= most && finding.candidates.size() > 1)
+    std::erase(finding.candidates, Cause::kInputTooFewWorkers);  // what takes it makes nothing for it
+  // Most of it is the wait at the far end, and a wait for a core less than half.
+  if (fed + feeds + asks >= most && s.owner_delay < a.limits[Threshold::kMajority] * claimed)
+    cannot_be(Cause::kCpuOversubscribed, "too few cores: it waited for its connection for most of this time");
   if (accepted >= most && in_pauses) {
     put_first(finding.candidates, Cause::kInteractiveHoldingGpu);
     constexpr double kNearlyAll = 0.9;
@@ -345,13 +358,13 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   if (writes >= most && reads + fed < some && may_be(finding, Cause::kLoggingUpload))
     writes_to_a_full_pipe(a, waits, finding);
   else if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
-    decide(waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",
+    decide(a, waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",
            "read ahead beside the kernels, or copy the data to a local disk", finding);
   else if (finding.candidates == Causes{Cause::kLoggingUpload} && feeds >= most)
-    decide(waits, Flow::kOut, covers, "The GPU waits while data is sent over a connection",
+    decide(a, waits, Flow::kOut, covers, "The GPU waits while data is sent over a connection",
            "send less or less often, or from a thread or process of its own", finding);
   else if (finding.candidates == Causes{Cause::kLoggingUpload} && asks >= most)
-    decide(waits, Flow::kAsks, covers, "The GPU waits for answers over a connection",
+    decide(a, waits, Flow::kAsks, covers, "The GPU waits for answers over a connection",
            "ask less often, or from a thread or process of its own", finding);
   else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
     say_who(a, waits.front().targets.front(), finding);

@@ -24,6 +24,9 @@ namespace headroom::diagnose {
 // Takes out of a set about idle time of the owners what they cannot have waited for, by what they waited for by name.
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
 
+// Of time in which a process waits at its own port, and hardly reads or sends: who uses the GPU has yet to ask.
+void nobody_asks(Finding& finding);
+
 // The share of the looks in which they waited for a process on a GPU of the job, at the other end of a pipe or a
 // socket.
 [[nodiscard]] double share_for_owners(const Analysis& a, const Looks& looks);

@@ -92,6 +92,32 @@ TEST(NamedWaits, WhatComesFromAProcessOfTheJobIsNoStorage) {
   EXPECT_THAT(finding.told_apart_from, Not(Contains(HasSubstr("uploads"))));
 }
 
+TEST(NamedWaits, WhatGoesToALoggerOfTheJobIsAnUpload) {
+  const Finding sends =
+      waiting_for({WaitKind::kConnection, "127.0.0.1:9000", {101}}, 5 * kMegabyte, 1000, WaitChannel::kSocket);
+  EXPECT_EQ(sends.cause, Cause::kLoggingUpload) << sends.title;
+  EXPECT_THAT(sends.title, HasSubstr("is sent over a connection to 127.0.0.1:9000"));
+}
+
+// Somebody else of the job is at the other end of a pipe for 3 of 4 s; it works, or sleeps as well.
+TEST(NamedWaits, WhoIsFedByASleeperWaitsForNoLoader) {
+  const auto fed_by = [](double cpu, WaitChannel channel) {
+    RecordingBuilder builder(100);
+    builder.gpu(0, [](double t) { return std::fmod(t, 4) < 1 ? 1.0 : 0.0; }).sleeping_in(WaitChannel::kPipe);
+    builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100);
+    builder.sleeping_in(channel).process(101, 1, 0, 100, cpu);
+    builder.waits_for(100, {WaitKind::kPipe, "sh", {101}});
+    return explain(builder.build()).findings.front();
+  };
+  const Finding sleeps = fed_by(0.01, WaitChannel::kSleep);
+  EXPECT_THAT(sleeps.evidence, Contains(HasSubstr("hardly used the CPU (0.01 cores): it waits itself, on a timer")));
+  EXPECT_THAT(sleeps.candidates, Contains(Cause::kInteractiveHoldingGpu));
+  for (const Cause cause : {Cause::kInputTooFewWorkers, Cause::kSlowStorage, Cause::kInputInMainProcess})
+    EXPECT_THAT(sleeps.candidates, Not(Contains(cause))) << info(cause).id;
+  EXPECT_THAT(fed_by(0.9, WaitChannel::kSleep).evidence, Not(Contains(HasSubstr("waits itself"))));
+  EXPECT_THAT(fed_by(0.01, WaitChannel::kSocket).candidates, Contains(Cause::kSlowStorage));
+}
+
 TEST(NamedWaits, TheProcessAtTheOtherEndOfAPipeIsNamed) {
   const Finding finding = waiting_for({WaitKind::kPipe, "python3", {101}});
   EXPECT_THAT(finding.evidence, Contains(HasSubstr("on a pipe from process 101 (python3)")));

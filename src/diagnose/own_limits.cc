@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/human.h"
 #include "diagnose/claims.h"
 #include "diagnose/core_waits.h"
 #include "diagnose/host_waits.h"
+#include "diagnose/named_code.h"
 #include "model/named_causes.h"
 #include "model/observations.h"
 
@@ -108,10 +110,38 @@ std::optional<OwnLimit> limit_of_code(const Analysis& a, Cause cause, const Clai
                   human_duration(static_cast<Nanos>(*ran))));
 }
 
+// The interpreter costs no more than the time in which another thread had it, by the looks at the main one: of these
+// some are more by chance. What lies in accounts in which no other thread was seen counts whole; nothing where the main
+// one waits for a lock, which a thread may have without the interpreter.
+std::optional<OwnLimit> limit_of_interpreter(const Analysis& a, const Claims& claims) {
+  constexpr double kDeviations = 2, kFewest = 20;  // of chance; looks
+  const auto beside = [&](Account account) -> const ThreadCode* {
+    const auto& threads = a.code.other_threads;
+    const auto code =
+        std::find_if(threads.begin(), threads.end(), [&](const ThreadCode& one) { return one.account == account; });
+    return code == threads.end() || code->looks < kFewest ? nullptr : &*code;
+  };
+  const ThreadCode* most = beside(main_account(claims));
+  if (!most || most->with_interpreter < a.limits[Threshold::kChannelShare] ||
+      share_in(a, claims, stacks::Family::kLock) >= a.limits[Threshold::kMaterial])
+    return std::nullopt;
+  double gone = 0;
+  for (const ClaimedPiece& piece : claims) {
+    const ThreadCode* code = beside(piece.account);
+    const double share = code ? code->with_interpreter : 1;
+    const double chance = code ? kDeviations * std::sqrt(share * (1 - share) / code->looks) : 0;
+    gone += std::min(1.0, share + chance) * static_cast<double>(piece.end - piece.begin);
+  }
+  return limit_of_part(a, Cause::kGilContention, claims, gone,
+                       fmt::format("if no other thread had the interpreter (GIL) then: one had it for {} of it at most",
+                                   human_duration(static_cast<Nanos>(gone))));
+}
+
 std::optional<OwnLimit> limit(const Analysis& a, Cause cause, const Claims& claims) {
   if (a.job.batch.present || claims.empty()) return std::nullopt;
   if (cause == Cause::kPageableCopies) return limit_of_copies(a, claims);
   if (cause == Cause::kCpuOversubscribed) return limit_of_cores(a, claims);
+  if (cause == Cause::kGilContention) return limit_of_interpreter(a, claims);
   if (cause == Cause::kHostGraphBuilding || cause == Cause::kLaunchBound) return limit_of_code(a, cause, claims);
   return std::nullopt;
 }
@@ -141,8 +171,8 @@ void limit_candidates(const Analysis& a, Finding& finding) {
 
 std::vector<OwnLimit> limits_of_the_run(const Analysis& a, const std::vector<Finding>& findings) {
   std::vector<OwnLimit> limits;
-  for (const Cause cause :
-       {Cause::kPageableCopies, Cause::kCpuOversubscribed, Cause::kHostGraphBuilding, Cause::kLaunchBound}) {
+  for (const Cause cause : {Cause::kPageableCopies, Cause::kCpuOversubscribed, Cause::kHostGraphBuilding,
+                            Cause::kLaunchBound, Cause::kGilContention}) {
     Claims open;  // of all findings that leave this cause open
     for (const Finding& finding : findings)
       if (may_be(finding, cause)) open = united(open, finding.counted.empty() ? finding.claims : finding.counted);

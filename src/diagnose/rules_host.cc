@@ -87,7 +87,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   const bool threads = s.owner_threads >= a.limits[Threshold::kOtherThreads];
   // One that spins may have wanted its core while its kernels ran.
   const bool starved = s.owner_delay > s.owner_cpu + s.owner_threads && !spins(a, finding.claims);
-  Causes waits = waited_for(a, s, in_pauses);
+  Causes waits = waited_for(a, s, finding.claims, in_pauses);
   // Who sleeps on a timer does not want a core then: it did at another time of the same readings.
   if (starved && s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kChannelShare])
     add(waits, waits_in(WaitChannel::kSleep, s.helpers > 0, in_pauses));
@@ -123,6 +123,37 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   return finding;
 }
 
+// Of what may be a log as well: whether making it takes the time, or waiting until the disk has it.
+void say_how_it_writes(const Analysis& a, const HostSummary& s, Finding& finding) {
+  if (share_in(a, finding.claims, stacks::Family::kWrite) >= a.limits[Threshold::kMajority]) {
+    constexpr double kState = 20e6;  // bytes per second, by judgement: in each step so little is no state
+    const auto role = a.code.roles.find(code_in(a, finding.claims)[0].place);
+    if (role != a.code.roles.end() && role->second.recurs == Recurs::kThroughout &&
+        s.owner_write.value_or(kState) < kState)
+      finding.cause = Cause::kLoggingUpload, finding.candidates.clear();
+    finding.title = "The GPU waits until the disk has what the job writes (fsync)";
+    finding.advice =
+        "wait for the disk (fsync) less often, once in many writes, or in a thread; or write to a faster disk";
+    return;
+  }
+  const double ran = s.owner_cpu / std::max(1e-9, part_claimed(finding.claims));
+  const bool on_disk =
+      s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo] ||
+      s.waiting_in({WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= a.limits[Threshold::kChannelShare];
+  const bool makes = !spins(a, finding.claims) && !on_disk && !code_in(a, finding.claims).empty() &&
+                     ran >= a.limits[Threshold::kCovers];
+  if (makes) {
+    finding.title = "The GPU waits while the main thread makes what the job writes to storage";
+    finding.evidence.push_back(
+        fmt::format("averaged over whole readings its main thread ran on a core for as long as {} of this time, and "
+                    "hardly waited for the disk: "
+                    "making those bytes takes longer than writing them",
+                    human_percent(std::min(1.0, ran))));
+    finding.would_overturn = "write the same to /dev/null once: if the gap goes, this is wrong";
+    finding.advice = "write only what is new each time, less often, in a cheaper format, or from another process";
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> idle_host_code(const Analysis& a, const IdleParts& parts) {
@@ -135,8 +166,10 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
   Finding finding;
   finding.claims = claim_accounts(a, {Account::kCheckpoint});
   if (!a.material(length(finding.claims) + length(parts.beside_checkpoint))) return {};
-  // Counters tell that it wrote, not what: a state, or a log.
-  const Claims told = common(finding.claims, told_time(a));
+  // Counters tell that it wrote, not what: a state, or a log; and so do stacks that wait for the disk.
+  Claims told = common(finding.claims, told_time(a));
+  const Nanos writes = length(told);
+  std::erase_if(told, [&](const ClaimedPiece& piece) { return family_of(a, piece) == stacks::Family::kWrite; });
   // Of a state that is written, stacks show the library's frames for a part of the time, and the caller's for the rest.
   constexpr Nanos kPart = 5;  // a fifth of it
   const bool saves = kPart * length(told) >= finding.cost();
@@ -146,7 +179,7 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
     finding.candidates = {Cause::kCheckpointSync, Cause::kLoggingUpload};
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   finding.tiers = "NP";
-  const bool mostly = is_most(a, length(told), finding.cost());
+  const bool mostly = is_most(a, writes, finding.cost());
   finding.confidence = mostly ? Confidence::kMedium : Confidence::kLow;
   finding.title =
       saves ? "The GPU waits while the job saves its state" : "The GPU waits while the job writes to storage";
@@ -158,26 +191,11 @@ std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) 
   if (is_profiled(a)) say_rounds(a, finding);
   append(finding.evidence, growth(a, finding.claims));
   claim_waits_beside(a, parts.beside_checkpoint, finding);
-  const double ran = s.owner_cpu / std::max(1e-9, part_claimed(finding.claims));
-  const bool on_disk =
-      s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo] ||
-      s.waiting_in({WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= a.limits[Threshold::kChannelShare];
-  const bool makes = !spins(a, finding.claims) && !on_disk && !code_in(a, finding.claims).empty() &&
-                     ran >= a.limits[Threshold::kCovers];
   finding.would_overturn = saves ? "run once without checkpoints: if the gap stays, this is wrong"
                                  : "run once without checkpoints and output: if the gap stays, this is wrong";
   finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"
                          : "write less, less often or from a thread, first to local disk";
-  if (makes && !saves) {
-    finding.title = "The GPU waits while the main thread makes what the job writes to storage";
-    finding.evidence.push_back(
-        fmt::format("averaged over whole readings its main thread ran on a core for as long as {} of this time, and "
-                    "hardly waited for the disk: "
-                    "making those bytes takes longer than writing them",
-                    human_percent(std::min(1.0, ran))));
-    finding.would_overturn = "write the same to /dev/null once: if the gap goes, this is wrong";
-    finding.advice = "write only what is new each time, less often, in a cheaper format, or from another process";
-  }
+  if (!saves) say_how_it_writes(a, s, finding);
   gains_at_most(a, finding, "if the GPU did not wait for writing at all", true);
   return only(std::move(finding));
 }

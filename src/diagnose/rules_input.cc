@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "diagnose/core_waits.h"
 #include "diagnose/host_memory.h"
+#include "diagnose/host_stacks.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
@@ -17,6 +18,7 @@
 #include "diagnose/work_during.h"
 #include "model/advice_words.h"
 #include "model/cores.h"
+#include "model/observations.h"
 #include "stacks/families.h"
 
 namespace headroom::diagnose {
@@ -146,7 +148,12 @@ void waits_for_threads(const Analysis& a, const HostSummary& s, Finding& finding
   }
   finding.asleep = s.owner_threads < kHardlyACore * part_claimed(finding.claims);
   finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
-  if (s.owner_read && *s.owner_read < 1) std::reverse(finding.candidates.begin(), finding.candidates.end());
+  constexpr double kHardly = 4e3;  // bytes per second: a page of a library now and then
+  if (s.owner_read && *s.owner_read < kHardly) {
+    std::reverse(finding.candidates.begin(), finding.candidates.end());
+    // It may have nothing to pass on: who makes requests is away.
+    if (finding.asleep) finding.candidates.push_back(Cause::kInteractiveHoldingGpu);
+  }
   finding.evidence.push_back(
       fmt::format("that thread sleeps or waits itself for {} of it: all but the main thread used {} cores",
                   finding.asleep ? "most" : "a part", human_figure(s.owner_threads, 2)));
@@ -195,10 +202,12 @@ bool room_for_workers(const Analysis& a) {
   return !host || workers_sleep(*host) || most_workers(*host) > host->helpers;
 }
 
-// Where stacks were read and none is in a loader that is known, what it waits for may be environments, or servers.
+// Where stacks were read and none is in a loader that is known, or there are none as it is no Python, what it waits for
+// may be environments, or servers.
 bool loader_unknown(const Analysis& a, const Claims& claims) {
   using stacks::Family;
-  if (code_in(a, claims).empty() || a.code.loader_traced) return false;
+  const bool unseen = code_in(a, claims).empty();
+  if (unseen || a.code.loader_traced) return unseen && without_python(a.meta);
   const auto of_loader = [](Family family) {
     return family == Family::kLoaderFetch || family == Family::kLoaderWait || family == Family::kCollate ||
            family == Family::kTransform || family == Family::kDatasetIndex;
@@ -305,14 +314,23 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
     finding.told_apart_from.push_back("too few cores: the workers hardly waited for one");
 }
 
-// What is read in long pauses, and was before the first kernel, may be the same each time.
+// What is read in long pauses, or at some times only, and was before the first kernel, may be the same each time; so
+// may what comes at some times only in a function of the job's own.
 void may_be_prepared_anew(const Analysis& a, Finding& finding) {
-  if (finding.cause != Cause::kInputInMainProcess || 2 * length(in_pauses(a, finding.claims)) < finding.cost()) return;
+  const bool at_times = at_times_only(a, finding.claims);
+  const bool apart = at_times || 2 * length(in_pauses(a, finding.claims)) >= finding.cost();
+  if (finding.cause != Cause::kInputInMainProcess || !apart) return;
   const auto rhythm = rhythm_of(a, finding.claims);
-  if (!rhythm || !rhythm->prepares) return;
-  finding.evidence.push_back(rhythm->sentence);
+  const bool prepares = rhythm && rhythm->prepares;
+  if (!prepares && !(at_times && own_code(a, finding.claims) >= a.limits[Threshold::kMajority])) return;
   finding.candidates = {Cause::kInputInMainProcess, Cause::kDuplicatePreprocessing};
   finding.cause.reset();
+  if (!prepares) return;
+  finding.evidence.push_back(rhythm->sentence);
+  // What is in memory already was read before, or written.
+  constexpr double kHardly = 4e3;  // bytes per second
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  if (s.owner_read && *s.owner_read < kHardly) std::reverse(finding.candidates.begin(), finding.candidates.end());
 }
 
 // Its workers wanted a core, and had none.
@@ -396,50 +414,6 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   gains_at_most(a, finding, std::string(kCondition), ends);
   if (finding.cause == Cause::kCpuOversubscribed && s.helpers == 1)
     gains_the_wait(a, finding, s.helper_delay, s.helper_cpu, "its worker");
-  return only(std::move(finding));
-}
-
-namespace {
-
-// Of workers that fail it is not the next epoch that starts others.
-void say_how_they_ended(const WorkerRestarts& restarts, Finding& finding) {
-  const auto most = std::max_element(restarts.failures.begin(), restarts.failures.end(),
-                                     [](const auto& x, const auto& y) { return x.second < y.second; });
-  if (most == restarts.failures.end() || 2 * most->second <= restarts.workers) return;
-  const auto& [code, count] = *most;
-  constexpr int kSignalled = 128, kKill = 9;
-  const std::string how =
-      code > kSignalled ? fmt::format("signal {}", code - kSignalled) : fmt::format("exit code {}", code);
-  finding.remedy =
-      Remedy{.fix = "persistent_workers", .title = "Let the loader's workers live on", .undo = "as it was"};
-  finding.title = "The GPU waits while loader workers that failed are started anew";
-  finding.evidence.push_back(fmt::format("{} of those that had ended did so by {}", count, how));
-  finding.would_overturn = "their exit codes in the next run: if they end well, this is wrong";
-  finding.advice = code == kSignalled + kKill
-                       ? "see who kills them: the kernel, where memory is short (dmesg), or the job itself"
-                       : fmt::format("see in their own output why they end by {}", how);
-}
-
-}  // namespace
-
-std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts) {
-  const WorkerRestarts& restarts = parts.restarts;
-  Finding finding;
-  finding.claims = restarts.pauses;
-  if (!a.material(finding.cost())) return {};
-  finding.cause = Cause::kEpochWorkerRestart;
-  finding.title = "The GPU waits while loader workers are started anew";
-  finding.tiers = "NP";
-  finding.confidence = Confidence::kMedium;
-  finding.evidence.push_back(fmt::format("at least {} worker process{} took the place of {} that had ended, first {}",
-                                         restarts.workers, restarts.workers == 1 ? "" : "es",
-                                         restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
-  append(finding.evidence, recurrences(a, finding.claims));
-  append(finding.evidence, growth(a, finding.claims));
-  finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";
-  say_how_they_ended(restarts, finding);
-  name_the_workers_code(a, finding);
-  gains_at_most(a, finding, std::string(kCondition));
   return only(std::move(finding));
 }
 

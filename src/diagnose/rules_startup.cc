@@ -11,6 +11,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
+#include "diagnose/startup_parts.h"
 #include "diagnose/words.h"
 #include "model/observations.h"
 
@@ -201,125 +202,6 @@ Finding compiles(const Analysis& a, Claims claims, const Compiled& compiled) {
   return finding;
 }
 
-// Stretches of each device from `begin` to `end` of the uses of the job's processes.
-Claims of_uses(const Analysis& a, Nanos ContextUse::*begin, Nanos ContextUse::*end) {
-  Claims all;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    std::vector<Window> times;
-    for (const ContextUse& use : a.job.uses)
-      if (use.ours && use.device == a.devices[device].source) times.push_back({use.*begin, use.*end});
-    std::sort(times.begin(), times.end(), [](const Window& x, const Window& y) { return x.begin < y.begin; });
-    for (const Window& time : times)
-      if (!all.empty() && all.back().device == device && time.begin <= all.back().end)
-        all.back().end = std::max(all.back().end, time.end);
-      else
-        all.push_back({device, time.begin, time.end, Account::kStartup, -1});
-  }
-  return all;
-}
-
-// The part in which the processes were not on that GPU yet on which the driver listed them later.
-Claims before_contexts(const Analysis& a, const Claims& startup) {
-  const Claims before = united(of_uses(a, &ContextUse::begin, &ContextUse::held_from), before_the_first(a));
-  return without(common(startup, before), of_uses(a, &ContextUse::held_from, &ContextUse::end));
-}
-
-// CPU time of processes, and the part of it in which they loaded: read files or grew as where no compiler runs.
-struct Loading {
-  double cpu = 0, loaded = 0;  // seconds
-};
-
-void add_loading(const Analysis& a, SourceId process, const std::vector<Window>& times, Loading& sum) {
-  auto next = times.begin();
-  for (const Activity& did : a.job.did[static_cast<std::size_t>(process)]) {
-    while (next != times.end() && next->end <= did.begin) ++next;
-    double cpu = 0;
-    for (auto at = next; at != times.end() && at->begin < did.end; ++at)
-      cpu += did.cpu * seconds(std::min(did.end, at->end) - std::max(did.begin, at->begin));
-    sum.cpu += cpu;
-    if (did.loaded_bytes_per_second.value_or(0) >= a.limits[Threshold::kLoading] * did.cpu) sum.loaded += cpu;
-  }
-}
-
-// Of the job in the claimed time; of a batch those processes only that had, or were to have, the claimed devices.
-Loading loading_in(const Analysis& a, const Claims& claims) {
-  Loading sum;
-  if (!a.job.batch.present) {
-    const std::vector<Window> times = times_of(claims);
-    for (const RecordedProcess& process : a.processes)
-      if (process.facts.in_job) add_loading(a, process.source, times, sum);
-    return sum;
-  }
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    for (const ContextUse& use : a.job.uses) {
-      if (!use.ours || !use.process || use.device != a.devices[device].source) continue;
-      const auto first = std::partition_point(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
-        return std::pair(piece.device, piece.end) <= std::pair(device, use.begin);
-      });
-      std::vector<Window> times;
-      for (auto at = first; at != claims.end() && at->device == device && at->begin < use.end; ++at)
-        times.push_back({std::max(at->begin, use.begin), std::min(at->end, use.end)});
-      add_loading(a, *use.process, times, sum);
-    }
-  return sum;
-}
-
-// Without stacks: what is compiled for a GPU is so by programs that are started, or once its process is on the GPU.
-// Where neither was, and it loaded for most of its CPU time, it is code or data, and no compiler inside the process.
-void loads_unseen(const Analysis& a, Nanos compiled, Finding& finding) {
-  const Nanos before = length(before_contexts(a, finding.claims));
-  const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  if (!a.job.has_host || compiled > 0 || s.helper_cpu >= a.limits[Threshold::kHelpersAtWork] ||
-      static_cast<double>(before) < a.limits[Threshold::kCovers] * static_cast<double>(finding.cost()))
-    return;
-  const Loading used = loading_in(a, finding.claims);
-  if (used.cpu <= 0 || used.loaded < a.limits[Threshold::kCovers] * used.cpu) return;
-  finding.candidates.clear();
-  finding.cause = Cause::kStartupLoad;
-  finding.confidence = Confidence::kLow;
-  finding.evidence.push_back(
-      fmt::format("for {} of it no process of the job was on its GPU yet, and what such a process had started used "
-                  "hardly any CPU",
-                  human_duration(before)));
-  finding.evidence.push_back(fmt::format(
-      "for {} of the CPU time that was used meanwhile files were read, or memory grew, as fast as where code or "
-      "data are loaded: compiling inside a process brings in far less",
-      human_percent(used.loaded / used.cpu)));
-  finding.would_overturn =
-      fmt::format("its stacks while it starts ({}): a compiler inside the process, such as Numba's",
-                  a.job.batch.present      ? "headroom batch --stacks 20"
-                  : without_python(a.meta) ? stack_dump(a)
-                                           : "headroom run, or " + stack_dump(a));
-}
-
-// Somebody else had much of the memory of its GPU for most of the start, while the job slept: it may have tried again
-// until there was room.
-void may_wait_for_room(const Analysis& a, Finding& finding) {
-  constexpr double kMuch = 0.5;  // of the memory, by judgement
-  const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  const bool asleep = share_in(a, finding.claims, stacks::Family::kSleep) >= a.limits[Threshold::kMajority] ||
-                      (s.owners > 0 && s.owner_cpu + s.owner_delay + s.owner_threads + s.helper_cpu <
-                                           a.limits[Threshold::kHelpersAtWork]);
-  for (const Tenant& tenant : a.tenants) {
-    const auto total = a.devices[tenant.device].device.memory_total_bytes;
-    const Claims there{{tenant.device, tenant.use.begin, tenant.use.end, Account::kStartup, -1}};
-    if (!asleep || !total || static_cast<double>(tenant.peak_bytes) < kMuch * static_cast<double>(*total) ||
-        2 * length(common(finding.claims, there)) < finding.cost())
-      continue;
-    finding.evidence.push_back(fmt::format(
-        "process {} outside the job held up to {} of the {} of {} meanwhile, and the job slept: it may have "
-        "waited for room",
-        tenant.process.pid, human_bytes(tenant.peak_bytes), human_bytes(*total), a.device_name(tenant.device)));
-    finding.cause.reset();
-    finding.candidates = {Cause::kForeignTenant, Cause::kStartupLoad};
-    finding.advice =
-        "see whether it tries again there until there is memory: start it when that process has gone, or "
-        "on another GPU; else " +
-        finding.advice;
-    return;
-  }
-}
-
 // Imports, data, models: all that stacks show is not in a compiler, and hardly one ran.
 Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   Finding finding = about(a, std::move(claims));
@@ -367,12 +249,10 @@ std::optional<Finding> starts_again(const Analysis& a, const Claims& claims) {
 
 }  // namespace
 
-std::vector<Finding> startup(const Analysis& a) {
-  Claims all = claim_accounts(a, {Account::kStartup});
-  const bool in_turns = !a.job.batch.present && many_in_turn(a, in_turn(a));
-  if (!in_turns) all = united(all, before_the_first(a));  // is no part of each start
-  all = without(all, installing(a));
-  const Claims claims = without(all, tries_again(a));
+namespace {
+
+// `all`: later starts, too, of tries that `claims` leave out.
+std::vector<Finding> starts(const Analysis& a, const Claims& all, const Claims& claims) {
   if (!a.material(length(claims))) return {};
   if (auto churn = trial_churn(a, claims)) return only(std::move(*churn));
   const Compiled compiled = compiled_in(a, claims);
@@ -400,6 +280,23 @@ std::vector<Finding> startup(const Analysis& a) {
     gain.later_starts = true;
     gains_by_removal(a, all, finding, gain);
   }
+  return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> startup(const Analysis& a) {
+  Claims all = claim_accounts(a, {Account::kStartup});
+  const bool in_turns = !a.job.batch.present && many_in_turn(a, in_turn(a));
+  if (!in_turns) all = united(all, before_the_first(a));  // is no part of each start
+  all = without(all, installing(a));
+  Claims claims = without(all, tries_again(a));
+  std::vector<Finding> findings;
+  if (Claims waits = before_who_asks(a, claims); a.material(length(waits))) {
+    all = without(all, waits), claims = without(claims, waits);
+    findings.push_back(waits_for_who_asks(a, std::move(waits)));
+  }
+  for (Finding& start : starts(a, all, claims)) findings.push_back(std::move(start));
   return findings;
 }
 

@@ -118,7 +118,7 @@ TEST(Shapes, WhoLoadsOnTheCpuIsNotSaidToWait) {
 }
 
 TEST(Shapes, ALittleThatIsWrittenBetweenStepsIsNeitherALogNorACheckpoint) {
-  const Frames own{"train (/u/train.py:1)", "tokenise (/u/train.py:9)"};
+  const Frames own{"train (/u/train.py:1)", "mix (/u/train.py:9)"};
   const auto causes = [&](std::int64_t bytes) {
     return explain(loop(own, 0.25, {cell(Metric::kWriteBytes, bytes), cell(Metric::kReadBytes, 0)}))
         .findings.front()

@@ -287,12 +287,12 @@ TEST(StackFindings, CallersOfOneAccountMayHaveOneCause) {
   for (int i = 0; i < 80; ++i) {
     const std::string caller = evaluates(i + 1)  ? "evaluate (/u/a.py:7)"
                                : prepares(i + 1) ? "prepare (/u/a.py:9)"
-                                                 : "tokenize (/u/a.py:6)";
+                                                 : "blend (/u/a.py:6)";
     builder.stacks(7, i, i + 1, {"<module> (/u/a.py:1)", caller, "burn (/u/tr.py:8)"});
   }
   const Explanation e = explain(builder.build());
   const auto host = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
-    return finding.title.find("called by tokenize") != std::string::npos;
+    return finding.title.find("called by blend") != std::string::npos;
   });
   ASSERT_TRUE(host != e.findings.end() && host->gain) << e.findings.front().title;
   EXPECT_GT(host->gain->high, 80.0 / 41) << "39 s: both parts";
@@ -706,8 +706,8 @@ TEST(StackFindings, CodeThatUsesNoGpuIsNotLaunchBound) {
     RecordingBuilder builder(60);
     builder.gpu(0, [](double) { return 0.7; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
     for (int i = 0; i < 60; ++i) {
-      builder.stacks(7, i, i + 0.7, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
-      builder.stacks(7, i + 0.7, i + 1, {"train (/u/train.py:1)", "rows (/u/train.py:9)", called});
+      builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "rows (/u/train.py:9)", called});
     }
     return explain(builder.build()).findings.front();
   };

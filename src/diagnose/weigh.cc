@@ -26,7 +26,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kHostGraphBuilding, Clue::kRan, 3},
     Expectation{Cause::kHostGraphBuilding, Clue::kOwnCode, 3},
     Expectation{Cause::kHostGraphBuilding, Clue::kPlainCode, 2},
-    Expectation{Cause::kHostGraphBuilding, Clue::kReadNothing, 1},
+    Expectation{Cause::kHostGraphBuilding, Clue::kHardlyRead, 1},
     Expectation{Cause::kHostGraphBuilding, Clue::kHardlyRan, -3},
     Expectation{Cause::kHostGraphBuilding, Clue::kSlept, -4},
     Expectation{Cause::kHostGraphBuilding, Clue::kOnFullPipe, -3},
@@ -36,7 +36,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kInputInMainProcess, Clue::kOnFile, 2},
     Expectation{Cause::kInputInMainProcess, Clue::kRan, 2},
     Expectation{Cause::kInputInMainProcess, Clue::kNoHelpers, 1},
-    Expectation{Cause::kInputInMainProcess, Clue::kReadNothing, -2},
+    Expectation{Cause::kInputInMainProcess, Clue::kHardlyRead, -2},
     Expectation{Cause::kInputInMainProcess, Clue::kPauses, -2},
     Expectation{Cause::kInputInMainProcess, Clue::kOnFullPipe, -4},
     Expectation{Cause::kLaunchBound, Clue::kLaunches, 5},
@@ -45,6 +45,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kLaunchBound, Clue::kPauses, -5},
     Expectation{Cause::kLaunchBound, Clue::kHardlyRan, -6},
     Expectation{Cause::kLaunchBound, Clue::kPlainCode, -6},
+    Expectation{Cause::kLaunchBound, Clue::kKernelsOnlyAwaited, -4},
     Expectation{Cause::kSyncPoints, Clue::kWaitsForKernels, 2},
     Expectation{Cause::kSyncPoints, Clue::kHardlyWaitsForKernels, -6},
     Expectation{Cause::kSyncPoints, Clue::kPauses, -5},
@@ -64,7 +65,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kSlowStorage, Clue::kInPoll, 1},
     Expectation{Cause::kSlowStorage, Clue::kOnFullPipe, -4},
     Expectation{Cause::kSlowStorage, Clue::kRan, -5},
-    Expectation{Cause::kSlowStorage, Clue::kReadNothing, -1},
+    Expectation{Cause::kSlowStorage, Clue::kHardlyRead, -1},
     Expectation{Cause::kSlowStorage, Clue::kOnTimer, -3},
     Expectation{Cause::kBurstyInput, Clue::kHelpersAtWork, 2},
     Expectation{Cause::kBurstyInput, Clue::kOnPipe, 2},
@@ -85,10 +86,14 @@ constexpr std::array kExpected{
     Expectation{Cause::kLoggingUpload, Clue::kOnTimer, -2},
     Expectation{Cause::kCpuOversubscribed, Clue::kWantedCore, 4},
     Expectation{Cause::kValidation, Clue::kPauses, 2},
+    Expectation{Cause::kValidation, Clue::kEachStep, -4},
+    Expectation{Cause::kEpochEndHostWork, Clue::kEachStep, -4},
+    Expectation{Cause::kDuplicatePreprocessing, Clue::kEachStep, -4},
     Expectation{Cause::kEpochEndHostWork, Clue::kPauses, 2},
     Expectation{Cause::kEpochEndHostWork, Clue::kOwnCode, 1},
     Expectation{Cause::kCheckpointSync, Clue::kWrote, 5},
     Expectation{Cause::kCheckpointSync, Clue::kWroteNothing, -6},
+    Expectation{Cause::kCheckpointSync, Clue::kEachStep, -3},
     Expectation{Cause::kEpochEndHostWork, Clue::kEnds, 3},
     Expectation{Cause::kDuplicatePreprocessing, Clue::kPrepares, 6},
     Expectation{Cause::kDuplicatePreprocessing, Clue::kPauses, 1},
@@ -124,7 +129,7 @@ bool has_expectations(Cause cause) {
   return std::any_of(kExpected.begin(), kExpected.end(), [&](const Expectation& row) { return row.cause == cause; });
 }
 
-// Where stacks tell of this time, four causes are named at most: those against which far more speaks than for them go
+// Where stacks were read, four causes are named at most: those against which far more speaks than for them go
 // in any case, and those of which nothing was observed before the others.
 void narrow(std::vector<Weighed>& all) {
   constexpr std::size_t kFewest = 2, kMost = 4;
@@ -166,7 +171,7 @@ void weigh(const Analysis& a, Finding& finding) {
   const std::vector<Clue> clues = clues_in(a, finding.claims);
   if (clues.empty()) return;
   const auto seen = [&](Clue clue) { return std::find(clues.begin(), clues.end(), clue) != clues.end(); };
-  finding.from_afar = seen(Clue::kReadNothing) && (seen(Clue::kOnConnection) || seen(Clue::kInPoll));
+  finding.from_afar = seen(Clue::kHardlyRead) && (seen(Clue::kOnConnection) || seen(Clue::kInPoll));
   constexpr int kPlace = 1;  // for each place nearer to the front that the rule gave it
   std::vector<Weighed> all;
   int place = 0;
@@ -178,7 +183,8 @@ void weigh(const Analysis& a, Finding& finding) {
   // does: the rules' order stays.
   if (main_account(finding.claims) != Account::kInput && finding.candidates.front() != Cause::kStraggler) {
     std::stable_sort(all.begin(), all.end(), [](const Weighed& x, const Weighed& y) { return x.score > y.score; });
-    if (!code_in(a, finding.claims).empty()) narrow(all);
+    // Of the processes on the GPUs: what has neither was not read.
+    if (!a.code.idle_shares.empty() || a.code.kernel_waits.looks > 0) narrow(all);
   }
   finding.candidates.clear();
   for (Weighed& one : all) {

@@ -126,4 +126,36 @@ std::string name_of(const Process& process) {
   return text + " ...";
 }
 
+void may_sleep_itself(const Analysis& a, const RecordedProcess& other, Finding& finding) {
+  constexpr double kHardly = 4e3;  // bytes per second: a page now and then
+  const std::vector<SourceId> below = descendants(a.job, other.source);
+  const auto is_of_it = [&](const RecordedProcess& process) {
+    return process.source == other.source || (!a.job.holds[static_cast<std::size_t>(process.source)] &&
+                                              std::find(below.begin(), below.end(), process.source) != below.end());
+  };
+  const Work work = work_during(a, finding.claims, is_of_it);
+  if (work.cores >= a.limits[Threshold::kHelpersAtWork] || a.job.did[static_cast<std::size_t>(other.source)].empty())
+    return;
+  bool beyond = false;  // it was seen at a connection, a disk or a pipe
+  for (const RecordedProcess& process : a.processes) {
+    if (!is_of_it(process)) continue;
+    for (const Activity& did : a.job.did[static_cast<std::size_t>(process.source)])
+      beyond |= did.wait != WaitChannel::kSleep && did.wait != WaitChannel::kChild &&
+                did.wait != WaitChannel::kTerminal && did.wait != WaitChannel::kRunning;
+    for (const Activity& did : a.job.did[static_cast<std::size_t>(process.source)])
+      beyond |= did.read_bytes_per_second.value_or(0) >= kHardly;
+  }
+  finding.evidence.push_back(fmt::format("meanwhile that process{} hardly used the CPU ({} cores): it waits itself{}",
+                                         below.empty() ? "" : " and what it started", human_figure(work.cores, 2),
+                                         beyond ? "" : ", on a timer, a program or a terminal"));
+  const auto cannot_be = [&](Cause cause) {
+    if (finding.candidates.size() > 1) std::erase(finding.candidates, cause);
+  };
+  cannot_be(Cause::kInputTooFewWorkers);
+  cannot_be(Cause::kInputInMainProcess);
+  if (beyond) return;
+  cannot_be(Cause::kSlowStorage);
+  add(finding.candidates, {Cause::kBurstyInput});
+}
+
 }  // namespace headroom::diagnose

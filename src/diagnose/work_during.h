@@ -34,6 +34,11 @@ struct Work {
 // worked, that it did, and for which. Changes nothing where neither stacks nor its sleep tell that.
 void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding);
 
+// Says in a finding about time in which the process on the GPU waited for another one of the job that this, with all
+// that it has started, hardly used the CPU or storage, if it is so: then nothing is made or read there, and it waits
+// for the time, for somebody or for something beyond.
+void may_sleep_itself(const Analysis& a, const RecordedProcess& other, Finding& finding);
+
 // Its command line, cut where it is long.
 [[nodiscard]] std::string name_of(const Process& process);
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
 #include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
 #include "diagnose/pauses.h"
+#include "diagnose/rules.h"
+#include "diagnose/words.h"
 
 namespace headroom::diagnose {
 
@@ -146,6 +151,50 @@ WorkerRestarts worker_restarts(const Analysis& a) {
     restarts.starts.insert(restarts.starts.end(), here.starts.begin(), here.starts.end());
   }
   return restarts;
+}
+
+namespace {
+
+// Of workers that fail it is not the next epoch that starts others.
+void say_how_they_ended(const WorkerRestarts& restarts, Finding& finding) {
+  const auto most = std::max_element(restarts.failures.begin(), restarts.failures.end(),
+                                     [](const auto& x, const auto& y) { return x.second < y.second; });
+  if (most == restarts.failures.end() || 2 * most->second <= restarts.workers) return;
+  const auto& [code, count] = *most;
+  constexpr int kSignalled = 128, kKill = 9;
+  const std::string how =
+      code > kSignalled ? fmt::format("signal {}", code - kSignalled) : fmt::format("exit code {}", code);
+  finding.remedy =
+      Remedy{.fix = "persistent_workers", .title = "Let the loader's workers live on", .undo = "as it was"};
+  finding.title = "The GPU waits while loader workers that failed are started anew";
+  finding.evidence.push_back(fmt::format("{} of those that had ended did so by {}", count, how));
+  finding.would_overturn = "their exit codes in the next run: if they end well, this is wrong";
+  finding.advice = code == kSignalled + kKill
+                       ? "see who kills them: the kernel, where memory is short (dmesg), or the job itself"
+                       : fmt::format("see in their own output why they end by {}", how);
+}
+
+}  // namespace
+
+std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts) {
+  const WorkerRestarts& restarts = parts.restarts;
+  Finding finding;
+  finding.claims = restarts.pauses;
+  if (!a.material(finding.cost())) return {};
+  finding.cause = Cause::kEpochWorkerRestart;
+  finding.title = "The GPU waits while loader workers are started anew";
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  finding.evidence.push_back(fmt::format("at least {} worker process{} took the place of {} that had ended, first {}",
+                                         restarts.workers, restarts.workers == 1 ? "" : "es",
+                                         restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
+  append(finding.evidence, recurrences(a, finding.claims));
+  append(finding.evidence, growth(a, finding.claims));
+  finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";
+  say_how_they_ended(restarts, finding);
+  name_the_workers_code(a, finding);
+  gains_at_most(a, finding, "if the GPU never waited for its data");
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

@@ -174,6 +174,11 @@ std::string name_of(ProcDir& proc, std::int64_t pid) {
   return text ? valid_utf8(trim(*text)) : "";
 }
 
+bool has_one_thread(ProcDir& proc, std::int64_t pid) {
+  const auto threads = proc.list_numbers(fmt::format("{}/task", pid).c_str());
+  return threads && threads->size() == 1;
+}
+
 std::optional<std::uint64_t> inode_of(std::string_view link, std::string_view kind) {
   if (!link.starts_with(kind) || !link.ends_with("]")) return std::nullopt;
   return parse_number<std::uint64_t>(link.substr(kind.size(), link.size() - kind.size() - 1));
@@ -301,10 +306,34 @@ std::optional<WaitTarget> WaitReader::target_of(ProcDir& proc, const Sleeper& sl
   return std::nullopt;
 }
 
+bool WaitReader::leads_to_itself(ProcDir& proc, std::int64_t pid, int descriptor) const {
+  constexpr std::size_t kMostLinks = 1024;
+  const auto read = proc.read_link(fmt::format("{}/fd/{}", pid, descriptor).c_str());
+  if (!read) return false;
+  std::string other(*read);
+  const bool pipe = inode_of(other, kPipe).has_value();
+  if (const auto inode = inode_of(other, kSocket)) {
+    const auto peer = live_ ? unix_peer(*inode) : std::nullopt;
+    if (!peer) return false;
+    other = fmt::format("{}{}]", kSocket, *peer);
+  } else if (!pipe) {
+    return false;
+  }
+  const auto files = proc.list_numbers(fmt::format("{}/fd", pid).c_str());
+  if (!files || files->size() > kMostLinks) return false;
+  const std::vector<std::int64_t> own(files->begin(), files->end());
+  return std::any_of(own.begin(), own.end(), [&](std::int64_t file) {
+    const auto link = proc.read_link(fmt::format("{}/fd/{}", pid, file).c_str());
+    return link && *link == other && (!pipe || is_written(proc, pid, file) == true);
+  });
+}
+
 WaitReader::Wait WaitReader::read(ProcDir& proc, const Sleeper& sleeper, std::span<const std::int64_t> job, Nanos at) {
   Wait wait;
-  const Files files = files_of(proc, sleeper);
+  Files files = files_of(proc, sleeper);
   if (files.descriptors.size() > kMostFiles) return wait;
+  if (files.descriptors.size() > 1 && has_one_thread(proc, sleeper.pid))
+    std::erase_if(files.descriptors, [&](int file) { return leads_to_itself(proc, sleeper.pid, file); });
   for (const int descriptor : files.descriptors) {
     auto target = target_of(proc, sleeper, descriptor, job, at, wait);
     if (!target) return {};  // that may be the one: a wake-up from another thread, say

@@ -41,6 +41,9 @@ class WaitReader {
     std::optional<std::int64_t> child;  // -1: any
   };
   [[nodiscard]] Files files_of(ProcDir& proc, const Sleeper& sleeper) const;
+  // Whether the process has the other end of this file as well, as an event loop has of what others wake it up by.
+  // While its only thread sleeps nobody writes there.
+  [[nodiscard]] bool leads_to_itself(ProcDir& proc, std::int64_t pid, int descriptor) const;
   // What a file is, by name; nothing where that is not known.
   [[nodiscard]] std::optional<WaitTarget> target_of(ProcDir& proc, const Sleeper& sleeper, int descriptor,
                                                     std::span<const std::int64_t> job, Nanos at, Wait& wait);

@@ -87,6 +87,19 @@ TEST_F(WaitTree, AConnectionIsToldByItsFarEndOrByThePortThatItWasMadeTo) {
   EXPECT_EQ(waits_of(10, {10}), Texts{}) << "another thread may wake it";
 }
 
+TEST_F(WaitTree, WhatAThreadWakesItselfUpByIsNothingItWaitsForAlone) {
+  process(10, "python"), process(11, "ffmpeg");
+  holds(10, 0, "pipe:[7]"), holds(11, 1, "pipe:[7]", true);
+  holds(10, 3, "pipe:[8]"), holds(10, 4, "pipe:[8]", true);
+  put(10, "fdinfo/9", "tfd:        0 events:       19 data: 4\ntfd:        3 events: 1 data: 5\n");
+  sleeps_in(10, SYS_epoll_wait, 9);
+  EXPECT_EQ(waits_of(10, {10, 11}), Texts{}) << "of how many threads is not known";
+  put(10, "task/10/comm", "python\n");
+  EXPECT_EQ(waits_of(10, {10, 11}, 100 * kSecond), Texts{"pipe pids=11 ffmpeg"});
+  put(10, "task/12/comm", "python\n");
+  EXPECT_EQ(waits_of(10, {10, 11}, 200 * kSecond), Texts{}) << "another thread may wake it";
+}
+
 TEST_F(WaitTree, FilesDevicesTerminalsAndChildrenHaveNames) {
   process(10, "python"), process(11, "nvcc");
   holds(10, 3, "/data/train/cat 1.jpg"), holds(10, 4, "/dev/nvidia0"), holds(10, 0, "/dev/pts/3"),

@@ -95,7 +95,7 @@ constexpr std::array kCauses{
         .signature = "bursts of kernels at irregular times, memory held between, a main thread that waits at a "
                      "terminal or for a request",
         .look_alikes = "held after the work: no burst comes later; a hang: no terminal, no kernel of a notebook",
-        .accounts = {Account::kUnexplained, Account::kHostCode},
+        .accounts = {Account::kUnexplained, Account::kHostCode, Account::kStartup, Account::kInput},
         .overturn = "a schedule in the bursts: people type at irregular times",
     },
     CauseInfo{

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "model/advice_words.h"
+#include "model/native_words.h"
 
 namespace headroom {
 
@@ -118,8 +120,19 @@ bool job_is_over(const RecordingMeta& meta) { return meta.stop_reason == "job_en
 
 bool is_imported(const RecordingMeta& meta) { return meta.origin.starts_with("import:"); }
 
+namespace {
+
+// "python3 train.py", "torchrun train.py"
+bool names_python(const std::string& word) {
+  const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
+  return name.starts_with("python") || name.ends_with(".py");
+}
+
+}  // namespace
+
 bool without_python(const RecordingMeta& meta) {
-  return (meta.origin == "run" || meta.origin == "record") && meta.tiers.find('P') != std::string::npos &&
+  return std::none_of(meta.command.begin(), meta.command.end(), names_python) &&
+         (meta.origin == "run" || meta.origin == "record") && meta.tiers.find('P') != std::string::npos &&
          meta.tiers.find('Y') == std::string::npos &&
          std::none_of(meta.missing_tiers.begin(), meta.missing_tiers.end(),
                       [](const MissingTier& one) { return one.tier == 'Y'; });
@@ -136,6 +149,7 @@ std::string step_of_observation(Cause cause, const Finding& finding, const Recor
   std::string how(look.how.empty() ? look.words : look.how);
   put(how, "{stacks}", without_python(meta) ? kNativeStacks : "headroom stacks --pid PID");
   put(how, "{or_one_thread}", one_thread_each(meta) ? "" : ", or with OMP_NUM_THREADS=1");
+  if (without_python(meta)) how = native_words(std::move(how));
   const bool gone = job_is_over(meta) || is_imported(meta);
   return look.of_process && gone ? "in the next run, " + how : how;
 }

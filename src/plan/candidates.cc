@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "model/advice_words.h"
 #include "model/named_causes.h"
+#include "model/native_words.h"
 #include "model/observations.h"
 #include "plan/fill.h"
 #include "plan/fit.h"
@@ -162,6 +163,9 @@ class Maker {
     how_much(fix, finding, made);
     measured(made);
     if (!made.measured) keep_within_limits(e_, model_, made);
+    if (without_python(e_.meta))
+      for (std::string* text : {&option.title, &option.apply, &option.verify, &option.undo, &option.why_safe})
+        *text = native_words(std::move(*text));
     if (!is_there(made)) made_.push_back(std::move(made));
   }
 

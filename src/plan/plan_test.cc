@@ -27,6 +27,12 @@ using planning::step_model;
 using planning::StepModel;
 using testing::RecordingBuilder;
 
+// Of a Python program, unless it is said to be another one.
+Explanation explained(Recording recording) {
+  if (recording.meta.command.empty()) recording.meta.command = {"python3", "train.py"};
+  return explain(recording);
+}
+
 const Option* option(const Plan& plan, std::string_view id) {
   for (const Option& one : plan.options)
     if (one.id == id) return &one;
@@ -66,7 +72,7 @@ Recording loader_bound(double busy, int cores, double cores_used, int workers = 
 }
 
 TEST(Plan, MoreWorkersAreBoundedByTheCpuTimeOfLoadingAndTheCores) {
-  const Explanation e = explain(loader_bound(0.3, 12, 2));
+  const Explanation e = explained(loader_bound(0.3, 12, 2));
   const Plan p = plan(e);
   const Option* more = option(p, "more_loader_workers");
   ASSERT_NE(more, nullptr) << e.headline;
@@ -81,13 +87,13 @@ TEST(Plan, MoreWorkersAreBoundedByTheCpuTimeOfLoadingAndTheCores) {
 }
 
 TEST(Plan, CoresCarryMoreWorkersThatUseAPartOfOneEach) {
-  const Explanation e = explain(loader_bound(0.3, 2, 1.35, 2, 0.35));
+  const Explanation e = explained(loader_bound(0.3, 2, 1.35, 2, 0.35));
   EXPECT_THAT(e.findings.at(0).advice, ::testing::Not(::testing::HasSubstr("carry no more workers")));
   const Plan p = plan(e);
   const Option* more = option(p, "more_loader_workers");
   ASSERT_NE(more, nullptr);
   EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=6")) << "some 2 cores for workers of 0.35";
-  EXPECT_EQ(option(plan(explain(loader_bound(0.3, 2, 1.9, 2, 0.7))), "more_loader_workers"), nullptr);
+  EXPECT_EQ(option(plan(explained(loader_bound(0.3, 2, 1.9, 2, 0.7))), "more_loader_workers"), nullptr);
 }
 
 // They need hardly a core while they wait, and the store may answer more of them.
@@ -97,7 +103,7 @@ TEST(Plan, WorkersThatWaitForAConnectionMayAskForMoreAtATime) {
   recording.process(100, 1, 0, 100, 0.02);
   for (int i = 0; i < 3; ++i) recording.process(101 + i, 100, 0.5, 100, 0.02);
   recording.context(100, 0, 0.5, 100, 0.3);
-  const Explanation e = explain(recording.build());
+  const Explanation e = explained(recording.build());
   EXPECT_EQ(e.findings.at(0).title, "The GPU waits for data that comes over a connection");
   EXPECT_THAT(e.findings.at(0).advice, ::testing::StartsWith("more requests at a time: more workers than the 3 "));
   PlanRequest request;
@@ -110,7 +116,7 @@ TEST(Plan, WorkersThatWaitForAConnectionMayAskForMoreAtATime) {
     EXPECT_EQ(option(p, "more_loader_workers"), nullptr) << "it would be the same";
   }
   EXPECT_THAT(option(plan(e, request), "more_requests")->apply, ::testing::HasSubstr("16"));
-  EXPECT_EQ(option(plan(explain(loader_bound(0.3, 12, 2))), "more_requests"), nullptr);
+  EXPECT_EQ(option(plan(explained(loader_bound(0.3, 12, 2))), "more_requests"), nullptr);
 }
 
 // A thread of 0.9 cores that makes a batch while kernels run, too: one process instead of it gains what the interpreter
@@ -127,7 +133,7 @@ TEST(Plan, AThreadThatFeedsTheMainOneIsAWorker) {
       builder.stacks(7, i + 0.4, i + 1, {"train (/u/train.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"});
     }
     builder.stacks(7, 0, 100, {"run (/u/data.py:1)", "decode (/u/data.py:9)"}, 8, threads_cpu > 0.5);
-    return plan(explain(builder.build()));
+    return plan(explained(builder.build()));
   };
   const Plan busy = planned(0.9, 8), alone = planned(0.9, 1), asleep = planned(0.02, 8);
   const Option* more = option(busy, "more_loader_workers");
@@ -142,11 +148,12 @@ TEST(Plan, AThreadThatFeedsTheMainOneIsAWorker) {
 }
 
 TEST(Plan, NoWorkersAreAdvisedThatTheCoresDoNotCarry) {
-  const Explanation e = explain(loader_bound(0.3, 2, 2));
+  const Explanation e = explained(loader_bound(0.3, 2, 2));
   const Plan p = plan(e);
   EXPECT_EQ(option(p, "more_loader_workers"), nullptr) << "two cores are full with two workers";
   EXPECT_THAT(e.findings.at(0).advice, ::testing::HasSubstr("the 2 usable ones carry no more workers"));
-  EXPECT_THAT(explain(loader_bound(0.3, 12, 2)).findings.at(0).advice, ::testing::StartsWith("more loader workers ("));
+  EXPECT_THAT(explained(loader_bound(0.3, 12, 2)).findings.at(0).advice,
+              ::testing::StartsWith("more loader workers ("));
   PlanRequest request;
   request.workers = 16;
   const Plan asked = plan(e, request);
@@ -172,7 +179,7 @@ TEST(Plan, EqualSharesAreAsLongAsTheirMean) {
   RecordingBuilder uneven(100);
   uneven.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.3; });
   uneven.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
-  const Plan p = plan(explain(uneven.build()));
+  const Plan p = plan(explained(uneven.build()));
   const Option* equal = option(p, "one_process_per_gpu");
   ASSERT_NE(equal, nullptr);
   EXPECT_NEAR(equal->gain.high, 0.9 / 0.6, 0.02);
@@ -186,7 +193,7 @@ TEST(Plan, NothingIsPromisedThatNoEvidenceShows) {
     phases.insert(phases.end(), {{30.0 * epoch, "train"}, {30.0 * epoch + 20, "validate"}});
   recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 20 ? 1.0 : 0.0; });
   recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120).marks(100, "marks", phases);
-  const Explanation e = explain(recording.build());
+  const Explanation e = explained(recording.build());
   ASSERT_EQ(e.findings.at(0).cause, Cause::kValidation);
   const Plan p = plan(e);
   const Option *larger = option(p, "larger_eval_batch"), *less = option(p, "validate_less");
@@ -210,7 +217,7 @@ TEST(Plan, WhatIsNotRunHasNoKernelsEither) {
     phases.insert(phases.end(), {{30.0 * epoch, "train"}, {30.0 * epoch + 20, "validate"}});
   recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 20 ? 1.0 : 0.2; });
   recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120).marks(100, "marks", phases);
-  const Explanation e = explain(recording.build());
+  const Explanation e = explained(recording.build());
   const Plan p = plan(e);
   const Option *less = option(p, "validate_less"), *larger = option(p, "larger_eval_batch");
   ASSERT_NE(less, nullptr);
@@ -229,7 +236,7 @@ TEST(Plan, WhatAValidationLeavesInThePhaseBeforeItDoesNotMakeThatOneItsOwn) {
     phases.insert(phases.end(), {{30.0 * epoch, "train"}, {30.0 * epoch + 20, "validate"}});
   recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 19.5 ? 1.0 : 0.0; });
   recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120).marks(100, "marks", phases);
-  const Plan p = plan(explain(recording.build()));
+  const Plan p = plan(explained(recording.build()));
   const Option *less = option(p, "validate_less"), *larger = option(p, "larger_eval_batch");
   ASSERT_NE(less, nullptr);
   ASSERT_NE(larger, nullptr);
@@ -248,7 +255,7 @@ TEST(Plan, KernelsOfAnEpochAreNotThoseOfItsValidation) {
     recording.stacks(100, at, at + 24, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
     recording.stacks(100, at + 24, at + 30, {"train (/u/train.py:1)", "validate (/u/train.py:9)"});
   }
-  const Plan p = plan(explain(recording.marks(100, "marks", phases).build()));
+  const Plan p = plan(explained(recording.marks(100, "marks", phases).build()));
   const Option *less = option(p, "validate_less"), *larger = option(p, "larger_eval_batch");
   ASSERT_NE(less, nullptr);
   ASSERT_NE(larger, nullptr);
@@ -263,7 +270,7 @@ TEST(Plan, AGpuThatIsNotUsedKeepsNoTimeOfTheJob) {
     if (second) recording.gpu(1, [](double) { return 0.0; });
     recording.machine(12, 2).process(100, 1, 0, 100, 0.02);
     for (int i = 0; i < 2; ++i) recording.process(101 + i, 100, 0.5, 100, 0.95);
-    const Plan p = plan(explain(recording.context(100, 0, 0.5, 100, 0.3).build()));
+    const Plan p = plan(explained(recording.context(100, 0, 0.5, 100, 0.3).build()));
     const Option* more = option(p, "more_loader_workers");
     return more ? more->gain.high : 0;
   };
@@ -275,7 +282,7 @@ TEST(Plan, WorkersThatAreThereAlreadyAreNotMore) {
   const auto asked = [](std::int64_t workers, int cores, bool said = true) {
     PlanRequest request;
     request.workers = workers;
-    Explanation e = explain(loader_bound(0.3, cores, 1.9));
+    Explanation e = explained(loader_bound(0.3, cores, 1.9));
     if (said) e.said.parameters = {{"num_workers", "2"}};
     const Plan made = plan(e, request);
     const Option* more = option(made, "more_loader_workers");
@@ -293,7 +300,7 @@ TEST(Plan, FewerGpusGainNothingForTheJob) {
   RecordingBuilder recording(60);
   recording.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; });
   recording.process(100, 1, 0, 60, 0.5).context(100, 0, 0, 60);
-  const Plan p = plan(explain(recording.build()));
+  const Plan p = plan(explained(recording.build()));
   const Option* fewer = option(p, "fewer_gpus");
   ASSERT_NE(fewer, nullptr);
   EXPECT_FALSE(fewer->promises);
@@ -309,7 +316,7 @@ TEST(Plan, ARunIsNotToldToBeRecordedOnceMoreAsItWas) {
   for (int i = 1; i <= 9; ++i)
     builder.sink().add_row(ring, RecordingBuilder::at(0.1 * i),
                            std::array{testing::cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, 0.5))});
-  const Explanation e = explain(builder.build());
+  const Explanation e = explained(builder.build());
   const Plan p = plan(e);
   const Option* observe = option(p, "observe");
   ASSERT_NE(observe, nullptr);
@@ -338,7 +345,7 @@ TEST(Plan, StacksThatWereAskedForAndAreNotThereAreNotAskedForAgain) {
 
 TEST(Plan, AHangOfAJobThatIsOverIsLookedAtInTheNextRun) {
   const auto how = [](bool over) {
-    Explanation e = explain(RecordingBuilder(10, 0.5).gpu(0, [](double) { return 0.3; }).build());
+    Explanation e = explained(RecordingBuilder(10, 0.5).gpu(0, [](double) { return 0.3; }).build());
     e.meta.stop_reason = over ? "job_ended" : "";
     e.findings.resize(1);
     e.findings[0].cause = Cause::kHang;
@@ -352,7 +359,7 @@ TEST(Plan, AHangOfAJobThatIsOverIsLookedAtInTheNextRun) {
 
 // A job whose stacks are at one place while its GPU waits, on what nobody knows.
 Explanation sleeping_in(double share) {
-  Explanation e = explain(RecordingBuilder(10, 0.5).gpu(0, [](double) { return 0.3; }).build());
+  Explanation e = explained(RecordingBuilder(10, 0.5).gpu(0, [](double) { return 0.3; }).build());
   e.meta.tiers = "NPY";
   e.findings.resize(1);
   Finding& finding = e.findings[0];
@@ -464,6 +471,25 @@ TEST(Plan, ThreadsThatAreOffAlreadyAreNotAdvisedOff) {
   EXPECT_THAT(verify(), ::testing::Not(::testing::HasSubstr("probe")));
 }
 
+TEST(Plan, AProgramWithoutPythonIsAdvisedWhatItHas) {
+  Explanation e = sleeping_in(0.5);
+  e.meta.origin = "run";
+  e.meta.tiers = "NP";
+  e.meta.command = {"./train"};
+  e.findings[0].candidates = {Cause::kInputInMainProcess, Cause::kSyncPoints,         Cause::kPageableCopies,
+                              Cause::kLaunchBound,        Cause::kEpochWorkerRestart, Cause::kHostGraphBuilding};
+  const Plan native = plan(e);
+  for (const Option& one : native.options)
+    for (const std::string& text : {one.title, one.apply, one.verify, one.undo})
+      for (const char* word : {"DataLoader", "torch", "num_workers", ".item()", "collate_fn", "headroom stacks"})
+        EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr(word))) << one.id;
+  ASSERT_NE(option(native, "fewer_syncs"), nullptr);
+  EXPECT_THAT(option(native, "fewer_syncs")->apply, ::testing::HasSubstr("cudaStreamSynchronize"));
+  EXPECT_THAT(option(native, "start_loader_workers")->apply, ::testing::HasSubstr("threads or processes load"));
+  e.meta.tiers = "NPY";
+  EXPECT_THAT(option(plan(e), "fewer_syncs")->apply, ::testing::HasSubstr(".item()"));
+}
+
 // Of a set of many causes those that one look tells stand together, and each of them has its look.
 TEST(Plan, ChangesForASetStandByTheLookThatChoosesAmongThem) {
   Explanation e = sleeping_in(0.5);
@@ -499,7 +525,7 @@ TEST(Plan, SaysOfUnevenGpusWhatTheFindingSays) {
   RecordingBuilder builder(100);
   builder.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.2; });
   builder.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
-  const Explanation e = explain(builder.build());
+  const Explanation e = explained(builder.build());
   ASSERT_EQ(e.findings.at(0).cause, Cause::kOneProcessImbalance);
   const Plan p = plan(e);
   const auto spread = std::find_if(p.options.begin(), p.options.end(),
@@ -518,7 +544,7 @@ TEST(Plan, WhoExchangesAtAnotherTimeKeepsTheKernelsOfTheBusiestGpu) {
                  {"train (/u/train.py:1)", "exchange (/u/train.py:7)",
                   "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"});
   builder.stacks(8, 0, 60, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
-  const Explanation e = explain(builder.build());
+  const Explanation e = explained(builder.build());
   ASSERT_EQ(e.findings.at(0).cause, Cause::kStraggler);
   ASSERT_GT(e.findings[0].gain->high, 1.3) << "by equal shares of the kernels";
   const Plan p = plan(e);
@@ -543,7 +569,7 @@ TEST(Plan, OfLoadingThatSleepsCoresAreNoBound) {
     }
     PlanRequest request;
     request.workers = workers;
-    const Plan p = plan(explain(builder.build()), request);
+    const Plan p = plan(explained(builder.build()), request);
     const auto found = std::find_if(p.options.begin(), p.options.end(),
                                     [](const Option& one) { return one.id == "start_loader_workers"; });
     return found == p.options.end() ? Option{} : *found;
@@ -561,7 +587,7 @@ TEST(Plan, KernelsOfOthersShowNoLeastGain) {
   RecordingBuilder builder(100);
   builder.gpu(0, [](double) { return 1.0; }).process(7, 1, 0, 100, 0.05).context(7, 0, 0, 100, 0.2);
   builder.process(50, 1, 0, 100, 0.1, false).context(50, 0, 0, 100, 0.8);
-  const Explanation e = explain(builder.build());
+  const Explanation e = explained(builder.build());
   const Plan p = plan(e);
   const auto own =
       std::find_if(p.options.begin(), p.options.end(), [](const Option& one) { return one.id == "own_gpu"; });
@@ -610,7 +636,7 @@ TEST(Plan, WorkersTakeOverOnlyWhatNoOtherChangeLetsGo) {
 }
 
 TEST(Plan, ALineThroughTwoBatchSizesBoundsALargerOne) {
-  const Explanation e = explain(readings(100, [](double) { return 0.11; }));
+  const Explanation e = explained(readings(100, [](double) { return 0.11; }));
   PlanRequest request;
   request.batch = {32, 128};
   const Plan by_bound = plan(e, request);
@@ -633,7 +659,7 @@ ProbeReport probe(std::string parameter, ProbedTime now_over_best) {
 }
 
 TEST(Plan, WhatAProbeMeasuredOfWorkersIsBothEnds) {
-  const Explanation e = explain(loader_bound(0.3, 12, 2));
+  const Explanation e = explained(loader_bound(0.3, 12, 2));
   PlanRequest request;
   request.workers = 4;
   const Gain bound = option(plan(e, request), "more_loader_workers")->gain;
@@ -659,7 +685,7 @@ TEST(Plan, AProbeOfWorkersIsBelievedWhereNothingWasSeenToWaitForThem) {
   request.workers = 4;
   request.probe = probe("num_workers", {1.6, 1.55, 1.65});
   request.probe->values[0].value = "0";
-  const Plan p = plan(explain(recording.build()), request);
+  const Plan p = plan(explained(recording.build()), request);
   const Option* more = option(p, "start_loader_workers");
   ASSERT_NE(more, nullptr) << p.options.front().id << p.options.size();
   EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=4"));
@@ -682,7 +708,7 @@ TEST(Plan, LessLoadOnTheCoresGivesThemToTheLoader) {
 }
 
 TEST(Plan, WhatAProbeMeasuredOfBatchSizesIsBothEnds) {
-  const Explanation e = explain(readings(100, [](double) { return 0.11; }));
+  const Explanation e = explained(readings(100, [](double) { return 0.11; }));
   PlanRequest request;
   request.batch = {2, 4};
   request.probe = probe("batch_size", {1.5, 1.4, 1.6});
@@ -692,7 +718,7 @@ TEST(Plan, WhatAProbeMeasuredOfBatchSizesIsBothEnds) {
 }
 
 TEST(Plan, ABatchThatDoesNotFitIsNotAdvised) {
-  const Explanation e = explain(readings(
+  const Explanation e = explained(readings(
       100, [](double) { return 0.11; }, 45e9));  // of 48 GiB
   PlanRequest request;
   request.batch = {32, 128};
@@ -704,7 +730,7 @@ TEST(Plan, ABatchThatDoesNotFitIsNotAdvised) {
 }
 
 TEST(Plan, HistoryNarrowsTheInterval) {
-  const Explanation e = explain(loader_bound(0.3, 12, 2));
+  const Explanation e = explained(loader_bound(0.3, 12, 2));
   PlanRequest request;
   request.history = {{Cause::kInputTooFewWorkers, 8, 0.7, 0.9}};
   const Plan before = plan(e), after = plan(e, request);
@@ -720,12 +746,12 @@ TEST(Plan, NothingToDoIsSaid) {
   recording.gpu(0, [](double) { return 0.97; });
   recording.process(100, 1, 0, 100, 0.3).context(100, 0, 0, 100, 0.97);
   Recording built = recording.build();
-  const Explanation e = explain(built);
+  const Explanation e = explained(built);
   const Plan p = plan(e);
   EXPECT_THAT(p.nothing, ::testing::StartsWith("Healthy"));
   EXPECT_THAT(p.options, ::testing::IsEmpty());
   built.meta.exit_code = 1;
-  EXPECT_THAT(plan(explain(built)).nothing, ::testing::StartsWith("What the job computed before it failed"));
+  EXPECT_THAT(plan(explained(built)).nothing, ::testing::StartsWith("What the job computed before it failed"));
 }
 
 TEST(Plan, ASweepIsProjectedAsARange) {
@@ -734,7 +760,7 @@ TEST(Plan, ASweepIsProjectedAsARange) {
   request.trials = 20;
   request.epochs = 10;
   request.epoch = 420 * kSecond;
-  const Plan p = plan(explain(built), request);
+  const Plan p = plan(explained(built), request);
   ASSERT_FALSE(p.projections.empty());
   const Projection& sweep = p.projections.back();
   EXPECT_NEAR(sweep.high_seconds / 3600, 23.33, 0.01);
@@ -744,7 +770,7 @@ TEST(Plan, ASweepIsProjectedAsARange) {
 
 // Asked about workers that gain nothing, a plan that gains by other means projects both.
 TEST(Plan, WhatWasAskedAboutIsProjectedBesideThePlan) {
-  const Explanation e = explain(readings(1300, [](double t) { return std::fmod(t, 420) <= 300 ? 1.0 : 0.0; }));
+  const Explanation e = explained(readings(1300, [](double t) { return std::fmod(t, 420) <= 300 ? 1.0 : 0.0; }));
   const Gain none{}, some{.low = 1, .high = 1.3};
   const auto both = planning::projections(e, {.epoch = 420 * kSecond}, {none, some});
   ASSERT_EQ(both.size(), 2U);
@@ -758,7 +784,7 @@ TEST(Plan, WhatWasAskedAboutIsProjectedBesideThePlan) {
 }
 
 TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
-  Explanation e = explain(readings(1300, [](double) { return 1.0; }));
+  Explanation e = explained(readings(1300, [](double) { return 1.0; }));
   e.pipeline.emplace();
   e.pipeline->kernels = e.ledger.span() / 4;
   const Plan p = plan(e, {.left = 1000 * kSecond});
@@ -770,7 +796,7 @@ TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
 }
 
 TEST(Plan, OfOneReadingItSaysWhatWouldBeEnough) {
-  const Plan p = plan(explain(readings(1, [](double) { return 0.0; })));
+  const Plan p = plan(explained(readings(1, [](double) { return 0.0; })));
   EXPECT_TRUE(p.options.empty());
   EXPECT_THAT(p.nothing,
               ::testing::HasSubstr("to plan from it: log for minutes, once a second, or record the job itself"));
@@ -780,7 +806,7 @@ TEST(Plan, BesideAnIdleGpuItSaysWhatBothMakeOfTheGpuPart) {
   RecordingBuilder recording(90);
   recording.gpu(0, [](double t) { return t < 30 ? 0.5 : 0.0; }).gpu(1, [](double) { return 0.0; });
   recording.process(100, 1, 0, 90, 0.1).context(100, 0, 0, 90, 0.2);
-  Explanation e = explain(recording.build());
+  Explanation e = explained(recording.build());
   ASSERT_EQ(e.ledger.devices.size(), 2U);
   const Nanos span = e.ledger.span();
   e.pipeline = Pipeline{.gpu_part = span / 3, .kernels = span / 6, .rest = span - span / 3};
@@ -794,7 +820,7 @@ TEST(Plan, BesideAnIdleGpuItSaysWhatBothMakeOfTheGpuPart) {
 }
 
 TEST(Plan, AsManyTasksPerGpuAsThereWereGainNothing) {
-  Explanation e = explain(RecordingBuilder(40).gpu(0, [](double) { return 0.3; }).build());
+  Explanation e = explained(RecordingBuilder(40).gpu(0, [](double) { return 0.3; }).build());
   e.findings.clear();
   e.bound = Bound{3, "if the GPUs were always busy"};
   e.batch = BatchTimes{.attempts = 12, .room = 9.0, .at_once = 4.5};
@@ -895,7 +921,7 @@ TEST(Plan, HoldsItsRulesOverRandomRecordingsAndBatches) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
     const Recording recording = testing::random_recording_or_batch(random);
-    const Explanation e = explain(recording);
+    const Explanation e = explained(recording);
     PlanRequest request;
     if (seed % 3 == 1) request.batch = {32, 128};
     if (seed % 3 == 2) request.workers = 8;
@@ -915,7 +941,7 @@ TEST(Plan, HoldsItsRulesOverRandomRecordingsAndBatches) {
 TEST(Plan, OneMoreChangeNeverMakesTheTimeLonger) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
-    const Explanation e = explain(testing::random_recording_or_batch(random));
+    const Explanation e = explained(testing::random_recording_or_batch(random));
     const StepModel model = step_model(e);
     double claimed = 0;
     for (const auto& part : model.parts) claimed += part.seconds;
@@ -940,7 +966,7 @@ TEST(Plan, OneMoreChangeNeverMakesTheTimeLonger) {
 
 TEST(Plan, OfALogThatGoesOnTheTimeIsTheJobs) {
   const auto log = [](double length) {
-    return explain(readings(length, [](double t) { return t > 700 ? 0.0 : std::fmod(t, 25) < 17 ? 0.92 : 0.0; }));
+    return explained(readings(length, [](double t) { return t > 700 ? 0.0 : std::fmod(t, 25) < 17 ? 0.92 : 0.0; }));
   };
   const Explanation cut = log(700), whole = log(1200);
   EXPECT_EQ(planning::time_of_job(cut), cut.ledger.span());
@@ -956,7 +982,7 @@ TEST(Plan, CopiesBetweenGpusAreNoExchangeOfGradients) {
     profile.device.push_back({at, {"kernel"}});
     profile.device.push_back({at + 60, {"copy between GPUs"}});
   }
-  const Plan p = plan(explain(profile.build()));
+  const Plan p = plan(explained(profile.build()));
   const Option* copies = option(p, "overlap_communication");
   ASSERT_NE(copies, nullptr);
   EXPECT_EQ(copies->title, "Copy between GPUs while kernels run, or less");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/human.h"
+#include "model/observations.h"
 #include "plan/measured.h"
 
 namespace headroom::planning {
@@ -36,7 +37,10 @@ bool no_loader_seen(const Explanation& e, const StepModel& model, std::optional<
   return finding && e.findings[*finding].tiers.has("Y") && !model.findings[*finding].input;
 }
 
-std::string by_processes(const PlanRequest& request, int workers) {
+std::string by_processes(const Explanation& e, const PlanRequest& request, int workers) {
+  if (without_python(e.meta))
+    return fmt::format("let {} load the next batches meanwhile",
+                       count_of(workers, "thread or process", "threads or processes"));
   const std::string processes = count_of(workers, "process", "processes");
   if (request.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
   return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers);
@@ -82,9 +86,9 @@ bool loads(const Explanation& e, const StepModel& model, const PlanRequest& requ
   else if (said && said->value != workers)
     option.apply = fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
   else if (no_loader_seen(e, model, made.change.finding))
-    option.apply = "if it loads data there: " + by_processes(request, workers);
-  else if (request.loader == Loader::kPool || request.loader == Loader::kOther)
-    option.apply = by_processes(request, workers);
+    option.apply = "if it loads data there: " + by_processes(e, request, workers);
+  else if (request.loader == Loader::kPool || request.loader == Loader::kOther || without_python(e.meta))
+    option.apply = by_processes(e, request, workers);
   else if (known.workers)
     option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
   if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";

@@ -35,6 +35,8 @@ enum class Family : std::uint8_t {
   kGraph,
   kCompile,
   kAllocator,
+  kLaunch,
+  kWrite,
   kTrial,
   kSleep,
   kLock,

@@ -52,6 +52,28 @@ TEST(Frame, OfALibraryIsToldFromTheUsers) {
     EXPECT_FALSE(is_library({.function = "f", .file = file})) << file;
 }
 
+TEST(Families, OfCodeOfTheUsersKnowWhatItsNameSays) {
+  const auto named = [](const std::string& name) { return kind_of({kMain, name + " (/home/u/train.py:9)"}).family; };
+  for (const char* name : {"prepare_batch", "load_rows", "batches", "read_data"})
+    EXPECT_EQ(named(name), Family::kLoaderFetch) << name;
+  for (const char* name : {"tokenize", "Tokenizer.tokenise_all"}) EXPECT_EQ(named(name), Family::kTransform) << name;
+  for (const char* name : {"frechet_distance", "calculate_fid", "corpus_bleu", "perplexity"})
+    EXPECT_EQ(named(name), Family::kMetrics) << name;
+  EXPECT_EQ(named("sample_neighbours"), Family::kGraph);
+  for (const char* name : {"detokenize", "train_tokenizer", "run_batches", "reload", "preprocess"})
+    EXPECT_EQ(named(name), Family::kNone) << name;
+}
+
+TEST(Families, ALaunchAndAWaitForTheDiskAreTold) {
+  const StackKind launch = kind_of({kMain, kTrain, "Device.launch (/x/headroom_sim.py:176)"});
+  EXPECT_EQ(launch.family, Family::kLaunch);
+  EXPECT_EQ(launch.busy, Busy::kLaunches);
+  EXPECT_EQ(kind_of({kMain, kTrain, "os.fsync() (/home/u/train.py:30)"}).family, Family::kWrite);
+  EXPECT_EQ(kind_of({kMain, "save_checkpoint (/home/u/train.py:9)", "os.fsync() (/home/u/train.py:12)"}).family,
+            Family::kCheckpoint);
+  EXPECT_EQ(kind_of({kMain, kTrain, "rows.fetchall() (/home/u/train.py:30)"}).family, Family::kLoaderFetch);
+}
+
 TEST(Frame, OfALibrarysPathAPartIsTheSameEverywhere) {
   EXPECT_EQ(in_library("/home/u/v/lib/python3.11/site-packages/mpmath/libmp/x.py"),
             "/lib/python3.11/site-packages/mpmath/libmp/x.py");

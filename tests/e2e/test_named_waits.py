@@ -29,6 +29,20 @@ for step in range(40):
     gpu.launch(ms=10)
     gpu.sync()
 """
+FETCHES_IN_A_LOOP = BEGINNING + f"""
+import asyncio
+
+
+async def train():
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
+    for step in range(40):
+        writer.write(b"next")
+        await reader.readexactly({ANSWER})
+        gpu.launch(ms=10)
+        gpu.sync()
+
+asyncio.run(train())
+"""
 UPLOADS = BEGINNING + f"""
 store = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 store.settimeout(60)
@@ -108,6 +122,12 @@ def test_a_connection_has_a_far_end_and_a_direction(tmp_path):
     assert re.search(r"over which [\d.]+ K?i?B came and [\d.]+ [KM]iB went", said)
     shared = headroom(tmp_path, "export", "a.hrec", "--share", "-f", "jsonl").stdout
     assert "connection host 1" in shared and "127.0.0.1" not in shared
+
+
+def test_an_event_loop_waits_for_the_far_end_and_not_for_itself(tmp_path):
+    with store("sends") as port:
+        fed = first_finding(tmp_path, FETCHES_IN_A_LOOP, port)
+    evidence(fed, f"its main thread was on a connection to 127.0.0.1:{port} (")
 
 
 @pytest.mark.truth
