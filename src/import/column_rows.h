@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <deque>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,9 +12,10 @@ namespace headroom {
 // do, where the header has a reading of a GPU: a column of times (dates with a time of day, or Unix times that do not
 // fall), where no other is one; the numbers of the GPUs, where no other column names them, or, where rows share their
 // times, whatever tells those of one time apart; the hosts, where rows share their times and their GPUs; and what
-// GPUtil calls load. `rows`: those at hand, of which the first few hundred are looked at.
+// GPUtil calls load. `rows`: those at hand, of which the first few hundred are looked at. `made` keeps the names that
+// are made up for it.
 [[nodiscard]] std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows,
-                                                         char separator);
+                                                         char separator, std::deque<std::string>& made);
 
 // The column that may tell rows of one time apart and is called otherwise, "rank" for one: "" where none does.
 [[nodiscard]] std::string_view may_tell_apart(const std::vector<std::string_view>& names, std::string_view rows,

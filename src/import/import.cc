@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -101,7 +102,8 @@ bool is_headerless_row(std::string_view line) {
 // What a line says about the log it is in; nothing for messages and rows of dmon.
 std::optional<LogFormat> format_of_line(std::string_view line, std::string_view rows) {
   if (is_dmon_header(line)) return LogFormat::kDmon;
-  const auto cells = told_by_rows(csv_cells(line), rows, separator_of(line));
+  std::deque<std::string> made;
+  const auto cells = told_by_rows(csv_cells(line), rows, separator_of(line), made);
   const bool one_column = cells.size() == 1 && line.find_first_of(".[") == std::string_view::npos;
   if (!one_column && is_csv_header(cells)) {
     const bool dotted = std::any_of(cells.begin(), cells.end(), [](std::string_view cell) {

@@ -75,11 +75,14 @@ std::string_view LineCursor::rest() {
   return rest_ = all_;
 }
 
-void LogReader::assume_order(std::string_view first, bool decimal_commas) {
-  times_.set_order(decimal_commas ? DateOrder::kDayFirst : DateOrder::kMonthFirst);
+void LogReader::assume_order(std::string_view first, DateOrder order, std::string_view why) {
+  times_.set_order(order);
+  const std::string how =
+      order == DateOrder::kMonthFirst
+          ? ""
+          : fmt::format("read with the {} first{}: ", order == DateOrder::kDayFirst ? "day" : "year", why);
   builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
-    return fmt::format("{}'{}' changes the date of the report and nothing else (--date-order says it)",
-                       decimal_commas ? "read with the day first, as where numbers have decimal commas: " : "",
+    return fmt::format("{}'{}' changes the date of the report and nothing else (--date-order says it)", how,
                        shorten(first));
   });
 }
