@@ -21,6 +21,12 @@
 
 namespace headroom {
 
+bool is_time(std::string_view cell) {
+  if (cell.size() < 8 || cell.find(':') == std::string_view::npos) return false;
+  DateOrderFinder finder;
+  return TimeReader({}).read(cell) || finder.add(cell);
+}
+
 namespace {
 
 constexpr int kMostNumbered = 64;  // GPUs that a table may have a column each of
@@ -46,12 +52,6 @@ bool is_unix_time(double number) {
   for (const double unit : {1.0, 1e3, 1e6, 1e9})
     if (number >= 1e9 * unit && number < 4e9 * unit) return true;
   return false;
-}
-
-bool is_time(std::string_view cell) {
-  if (cell.size() < 8 || cell.find(':') == std::string_view::npos) return false;
-  DateOrderFinder finder;
-  return TimeReader({}).read(cell) || finder.add(cell);
 }
 
 // "30/08/2024", "2024-08-30", "30.8.24".
@@ -286,8 +286,14 @@ bool are_mebibytes(const Rows& rows, std::size_t column) {
 
 // "Mem" and "VRAM" without a unit may be in percent; where each cell has a unit of bytes, that is memory in use, and
 // where a GPU's are numbers as of MiB.
-std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::size_t column) {
-  if (csv_column(name) || !is_memory_used(csv_column(fmt::format("{} [MiB]", trim(name))))) return name;
+std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::size_t column,
+                                 std::deque<std::string>& made) {
+  const std::string in_mebibytes = fmt::format("{} [MiB]", trim(name));
+  auto rule = csv_column(name) ? std::nullopt : csv_column(in_mebibytes);
+  const bool of_one_gpu = rule && rule->gpu;  // "gpu_0_mem"
+  if (of_one_gpu) rule->gpu.reset();
+  if (!is_memory_used(rule)) return name;
+  if (of_one_gpu) return are_mebibytes(rows, column) ? made.emplace_back(in_mebibytes) : name;
   const bool in_bytes =
       std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return is_in_bytes(row[column]); });
   const std::string small = lower(name);
@@ -332,8 +338,8 @@ bool is_row(const std::vector<std::string_view>& cells) {
 
 namespace {
 
-// "gpu0", "GPU 1", "cuda:2": the number of a GPU, with nothing before it but the name of a host: "node-1 GPU 0". Or both
-// by labels: {Hostname="a1", gpu="0"}.
+// "gpu0", "GPU 1", "cuda:2": the number of a GPU, with nothing before it but the name of a host: "node-1 GPU 0". Or
+// both by labels: {Hostname="a1", gpu="0"}.
 std::optional<LabelledGpu> only_a_gpu(std::string_view name) {
   if (auto labelled = gpu_by_labels(name)) return labelled;
   name = trim(name);
@@ -482,7 +488,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
     return rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed;
   };
   if (!host && std::none_of(names.begin(), names.end(), uses_memory))
-    for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_by_cells(names[i], seen, i);
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_by_cells(names[i], seen, i, made);
   gpu = gpu && !name_models(names, seen);
   if (time && gpu) {
     tell_hosts(names, seen);
@@ -499,6 +505,20 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (!gpu) tell_apart(names, seen);
   tell_hosts(names, seen);
   return names;
+}
+
+std::string numbered_columns_hint(const std::vector<std::string_view>& names) {
+  std::vector<std::string> told;
+  std::set<std::string> hosts;
+  for (const std::string_view name : names)
+    if (const auto gpu = only_a_gpu(name)) hosts.insert(gpu->host);
+  for (const std::string_view name : names) {
+    const auto gpu = only_a_gpu(name);
+    if (!gpu) continue;
+    if (name.find_first_of("=,") != std::string_view::npos) return "";  // --columns parts names there
+    told.push_back(fmt::format("{}={}gpu{}_util", trim(name), hosts.size() > 1 ? gpu->host + "_" : "", gpu->gpu));
+  }
+  return join(told, ",");
 }
 
 std::string_view may_tell_apart(const std::vector<std::string_view>& names, std::string_view rows, char separator) {

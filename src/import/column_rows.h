@@ -21,6 +21,10 @@ namespace headroom {
 [[nodiscard]] std::string_view may_tell_apart(const std::vector<std::string_view>& names, std::string_view rows,
                                               char separator);
 
+// What to give to --columns where columns are called by nothing but the number of a GPU and no cell has a unit: "GPU 0=
+// gpu0_util,GPU 1=gpu1_util"; "" where none is called so.
+[[nodiscard]] std::string numbered_columns_hint(const std::vector<std::string_view>& names);
+
 // How many rows stand below each line that is a time, in a log whose rows have none: as many below each of them, ten
 // and more of them, are one of each GPU. 1 where that is not so. `rows`: those at hand.
 [[nodiscard]] std::size_t rows_below_a_time(std::string_view rows, std::size_t cells, char separator);
@@ -36,6 +40,9 @@ inline constexpr std::string_view kMemoryOfNoUnit = "memory in use, in percent o
 
 // "|---|---:|", which parts the header of a table in Markdown from its rows.
 [[nodiscard]] bool is_rule(std::string_view line);
+
+// A date with a time of day, or one whose order of day and month other rows tell.
+[[nodiscard]] bool is_time(std::string_view cell);
 
 // A line with a date and a time of day in it is a row, and no header, whatever else it has.
 [[nodiscard]] bool is_row(const std::vector<std::string_view>& cells);

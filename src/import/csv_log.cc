@@ -18,6 +18,7 @@
 #include "import/log_reader.h"
 #include "import/sensor_header.h"
 #include "import/table.h"
+#include "import/unknown_file.h"
 #include "import/unnamed_columns.h"
 
 namespace headroom {
@@ -190,18 +191,15 @@ class CsvReader {
       if (!stamp_.empty()) round_ = rows_below_a_time(at.at_hand(), names.size(), separator_);
       return use(names, at.number());
     }
-    const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
+    const bool row =
+        cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || is_time(cells_[0]) || read_as_number(cells_[0]));
     if (!row) {
       if (auto stamp = time_of_line(at.line())) return void(stamp_ = std::move(*stamp)), Result<void>{};
       if (cells_.size() > 1) names_.assign(cells_.begin(), cells_.end());
       reader_.message(at);
       return {};
     }
-    if (names_.size() == cells_.size())
-      return fail(Errc::kInvalidInput,
-                  fmt::format("{}: no column is a reading of a GPU that is known: {}", name_, in_short(names_)),
-                  "say which is what with --columns NAME=utilization.gpu,NAME=timestamp,…, of several GPUs "
-                  "NAME=gpu0_util,NAME=gpu1_util,…");
+    if (names_.size() == cells_.size()) return tl::unexpected(unknown_table(name_, {names_.begin(), names_.end()}));
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),
                             cells_.size()),

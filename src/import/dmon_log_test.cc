@@ -78,7 +78,8 @@ TEST(Dmon, DateWithoutTimeCountsTheRows) {
 
 TEST(Dmon, WhatStandsBehindTheCellsIsNoneOfThem) {
   const auto r = read_log(
-      "# gpu     sm    mem\n# Idx      %      %\n    0     10      -   # the run begins\n    0     20      1 <- 2nd epoch\n",
+      "# gpu     sm    mem\n# Idx      %      %\n    0     10      -   # the run begins\n    0     20      1 <- 2nd "
+      "epoch\n",
       each_second());
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.1, 0.2));
   EXPECT_EQ(lost(r, "long_row"), 0);

@@ -9,18 +9,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <class Line>
-std::string lines_of(std::string text, const Line& line) {
-  for (int i = 0; i < 4; ++i) text += line(i) + "\n";
-  return text;
-}
-
-void expect_rows(const Recording& r, std::size_t gpus = 1) {
-  ASSERT_EQ(r.tracks.size(), gpus);
-  EXPECT_THAT(times(r), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.90, 0.91, 0.92, 0.93));
-}
-
 TEST(FurtherForms, ClocksOfAMachineAreTimesSinceABeginning) {
   const Recording r = read_log(lines_of("monotonic_ns,gpu_util\n", [](int i) {
     return fmt::format("{},9{}", 48'123'123'456'789 + i * 1'000'000'000LL, i);
@@ -206,8 +194,8 @@ TEST(FurtherForms, PanelsOfOneHostAreReadByTheUnitsInTheirCells) {
 
 TEST(FurtherForms, PanelsOfLabelsAloneAreReadByTheUnitsInTheirCells) {
   const std::string header = R"("Time","{Hostname=""a1"", gpu=""0""}","{Hostname=""b2"", gpu=""0""}")";
-  const Recording r = read_log(
-      lines_of(header + "\n", [](int i) { return fmt::format("2025-11-05 21:13:0{0},9{0} %,40 %", i); }));
+  const Recording r =
+      read_log(lines_of(header + "\n", [](int i) { return fmt::format("2025-11-05 21:13:0{0},9{0} %,40 %", i); }));
   ASSERT_EQ(r.tracks.size(), 2u);
   EXPECT_EQ(values(r, Metric::kGpuUtil, 0)[3], 0.93);
   EXPECT_EQ(values(r, Metric::kGpuUtil, 1)[0], 0.4);

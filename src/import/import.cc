@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "import/blank_table.h"
 #include "import/column_rows.h"
 #include "import/line_prefixes.h"
 #include "import/log_reader.h"
@@ -96,7 +97,7 @@ std::string_view without_mark(std::string_view text) {
 
 bool is_headerless_row(std::string_view line) {
   const auto cells = csv_cells(line);
-  return cells.size() > 1 && cells[0].size() >= 10 && TimeReader({}).read(cells[0]).has_value();
+  return cells.size() > 1 && cells[0].size() >= 10 && (TimeReader({}).read(cells[0]) || is_time(cells[0]));
 }
 
 // What a line says about the log it is in; nothing for messages and rows of dmon.
@@ -164,6 +165,8 @@ std::optional<std::string> on_terminal(std::string_view text) {
 std::optional<std::string> plain_lines(std::string_view text, bool rows_are_told = false) {
   if (auto shown = on_terminal(text)) return shown;
   const std::string_view head = text.substr(0, kHead);
+  if (csv_of_blanks(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size())))
+    return csv_of_blanks(text);
   const auto begin = lines_of_records(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size()));
   if (!begin || (!rows_are_told && sniff_log(*begin) == LogFormat::kUnknown)) return std::nullopt;
   return head.size() < text.size() ? lines_of_records(text) : begin;
@@ -326,12 +329,16 @@ Result<Recording> import_table(const std::string& name, LogFormat format, std::s
   if (!table) return tl::unexpected(within(name, table.error()));
   const Attrs extra = std::move(table->extra);
   const std::vector<std::string> left_out = std::move(table->left_out);
+  const bool by_order = table->by_order;
   const std::string csv = std::exchange(*table, {}).csv();
   ByteStream bytes = ByteStream::of(csv);
   auto recording = read_csv_log(name + " as a table", bytes, format, options);
   if (!recording) return recording;
   recording->meta.extra.insert(extra.begin(), extra.end());
   name_left_out(left_out, *recording);
+  if (by_order)
+    recording->losses.push_back(
+        make_loss(LossKind::kNoGpuColumn, 1, "the rows below each time are taken as one of each GPU, in order"));
   return recording;
 }
 

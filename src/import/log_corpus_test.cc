@@ -268,7 +268,8 @@ TEST(LogCorpus, AYearOfTwoDigitsIsToldByTheDaysOrAssumedAndSaid) {
   const Recording day = read_log(log("15/11/25", "15/11/25"));
   EXPECT_EQ(day.tracks[0].at[0], kDayOf2025);
   EXPECT_TRUE(detail(day, "assumed_date_order").starts_with("read with the day first: "));
-  const Recording told = read_log("timestamp,gpu_util\n25/11/15 00:00:00,20\n25/11/16 00:00:00,30\n25/11/17 00:00:00,1\n");
+  const Recording told =
+      read_log("timestamp,gpu_util\n25/11/15 00:00:00,20\n25/11/16 00:00:00,30\n25/11/17 00:00:00,1\n");
   EXPECT_EQ(told.tracks[0].at[0], kDayOf2025);
   EXPECT_EQ(lost(told, "assumed_date_order"), 0);
   ImportOptions options;

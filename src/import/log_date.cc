@@ -292,14 +292,33 @@ std::optional<Nanos> parse_elapsed(std::string_view text) {
   return days + *hours * 3600 * kSecond + *rest;
 }
 
+namespace {
+
+// Whether it is this day of the week, from Monday; false for no date.
+bool is_weekday(int year, int month, int day, int weekday) {
+  constexpr int kThursday = 3, kDays = 7;
+  const auto date = parse_date(fmt::format("{:04}-{:02}-{:02}", year, month, day));
+  return date && (*date / kDay + kThursday) % kDays == weekday;
+}
+
+}  // namespace
+
 bool DateOrderFinder::add(std::string_view text) {
-  if (!text.empty() && !is_digit(text[0])) text.remove_prefix(std::min(text.find(' ') + 1, text.size()));  // a weekday
+  std::optional<int> weekday;
+  if (!text.empty() && !is_digit(text[0])) {
+    weekday = place_in(kWeekdays, text);
+    text.remove_prefix(std::min(text.find(' ') + 1, text.size()));
+  }
   const auto triple = triple_of(text.substr(0, text.find_first_of(" T_,")));
   if (!triple || !order_matters(*triple) || !all_digits(triple->parts[1])) return false;
   const int first = number(triple->parts[0]), second = number(triple->parts[1]), third = number(triple->parts[2]);
   const bool short_year = triple->parts[0].size() == 2 && triple->parts[2].size() == 2;
   constexpr int kOldest = 10, kMostDays = 31;  // a year of two digits, that of the oldest log; days
   ++dates_;
+  if (weekday && triple->parts[2].size() == 4 && first != second) {
+    day_first_by_weekday_ += is_weekday(third, second, first, *weekday) ? 1 : 0;
+    month_first_by_weekday_ += is_weekday(third, first, second, *weekday) ? 1 : 0;
+  }
   if (short_year && first >= kOldest && second <= 12 && third >= 1 && third <= kMostDays) ++year_may_be_first_;
   if (first > 12) ++first_above_12_;
   if (second > 12) ++second_above_12_;
@@ -318,6 +337,8 @@ DateOrder DateOrderFinder::likely_order() const {
 }
 
 DateOrder DateOrderFinder::order() const {
+  if ((day_first_by_weekday_ > 0) != (month_first_by_weekday_ > 0))
+    return day_first_by_weekday_ > 0 ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
   if (may_begin_with_a_year() && third_changed_ > first_changed_) return DateOrder::kYearFirst;
   if (year_is_open() && first_above_12_ > 0) return DateOrder::kUnknown;
   if ((first_above_12_ > 0) != (second_above_12_ > 0))

@@ -31,7 +31,7 @@ inline constexpr int kFirstYear = 1972;  // with a 29th of February
 [[nodiscard]] std::size_t no_break_blank(std::string_view text);
 
 // Finds the order of the dates of a log: a number above 12 is a day, or a year of two digits, and of two rows in a row
-// it is the day that goes on.
+// it is the day that goes on; a day of the week is that of one date alone.
 class DateOrderFinder {
  public:
   // False where the order of `text` is no question.
@@ -51,6 +51,7 @@ class DateOrderFinder {
   int first_ = 0, second_ = 0, third_ = 0;
   std::int64_t first_above_12_ = 0, second_above_12_ = 0, first_changed_ = 0, second_changed_ = 0;
   std::int64_t third_changed_ = 0, dates_ = 0, year_may_be_first_ = 0;
+  std::int64_t day_first_by_weekday_ = 0, month_first_by_weekday_ = 0;
 };
 
 // Tells days since 1899-12-30, as Excel counts them, from seconds since a machine began, by how far they are apart.

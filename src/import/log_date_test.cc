@@ -81,6 +81,9 @@ TEST(LogDate, RowsTellTheOrder) {
   EXPECT_EQ(order({"28/02/2025 23:59", "01/03/2025 00:00"}), DateOrder::kDayFirst);
   EXPECT_EQ(order({"2/13/2025 23:59"}), DateOrder::kMonthFirst);
   EXPECT_EQ(order({"02-11-2025 23:59", "02-11-2025 23:59"}), DateOrder::kUnknown);
+  EXPECT_EQ(order({"Wed 11/05/2025  9:30:00.12"}), DateOrder::kMonthFirst) << "the 11th of May was a Sunday";
+  EXPECT_EQ(order({"Sun 11/05/2025 09:30:00.12"}), DateOrder::kDayFirst);
+  EXPECT_EQ(order({"Fri 11/05/2025 09:30:00.12"}), DateOrder::kUnknown) << "neither was";
   EXPECT_EQ(order({"25/11/30 23:59", "25/12/01 00:00", "25/12/02 00:00"}), DateOrder::kYearFirst);
   EXPECT_EQ(order({"25/11/15 10:00", "25/11/16 10:00"}), DateOrder::kYearFirst);
   EXPECT_EQ(order({"25/11/15 10:00", "26/11/15 10:00"}), DateOrder::kDayFirst);

@@ -88,7 +88,8 @@ class LogReader {
   [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
                                    std::uint32_t line);
   void set_order(DateOrder order) { times_.set_order(order); }
-  // Of dates that are all one, such as `first`: either reading tells the same of the log. `why` it is this one: ", as …".
+  // Of dates that are all one, such as `first`: either reading tells the same of the log. `why` it is this one: ", as
+  // …".
   void assume_order(std::string_view first, DateOrder order, std::string_view why = {});
   void set_excel_days() { times_.set_excel_days(); }
   // Rows are told apart by their order below the line with their time.

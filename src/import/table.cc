@@ -179,6 +179,7 @@ LogFormat sniff_table(std::string_view text) {
   if (head.find('{') != std::string_view::npos && are_json_rows(text)) return LogFormat::kJsonRows;
   constexpr std::size_t kLongestIndex = 4;  // "[127] "
   for (const std::string_view line : split(head, '\n')) {
+    if (is_reading_of_box(trim(line))) return LogFormat::kSmiText;
     const bool of_gpustat = line.find(" % | ") != line.npos || line.find(" W | ") != line.npos;  // -P
     if (line.starts_with('[') && line.find("] ") <= kLongestIndex && of_gpustat) return LogFormat::kGpustat;
     if (is_amd_header(line)) return LogFormat::kAmdText;

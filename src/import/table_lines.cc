@@ -109,6 +109,13 @@ Quantity take_quantity(std::string_view& rest) {
   return quantity;
 }
 
+// The same with its unit: `rest` is what stands behind that.
+Quantity take_whole_quantity(std::string_view& rest) {
+  Quantity quantity = take_quantity(rest);
+  rest = trim(rest.substr((rest.starts_with(' ') ? 1 : 0) + quantity.unit.size()));
+  return quantity;
+}
+
 // What stands before "=" is a name by its last word; before ":" by all of them, or from "GPU" on: "INFO GPU Util".
 std::string_view name_before(std::string_view before, char sign) {
   constexpr std::array<std::string_view, 6> kOtherParts{"cpu", "ram", "system", "host", "disk", "net"};
@@ -157,6 +164,49 @@ void put_readings(std::string_view text, LogTable::Row& row) {
   }
 }
 
+// "87% | 30245MB / 40960MB | 65C | 301W" and "87% util, 61 C": readings by their units alone, or with a name behind. A
+// share alone may be of anything: it counts beside memory and its whole, or two readings of other units.
+void put_by_units(std::string_view text, LogTable::Row& row) {
+  struct OfUnit {
+    std::string_view unit, column, whole;
+  };
+  constexpr std::array<OfUnit, 8> kUnits{{{"%", "utilization.gpu", ""},
+                                          {"mib", "memory.used", "memory.total"},
+                                          {"mb", "memory.used", "memory.total"},
+                                          {"gib", "memory.used", "memory.total"},
+                                          {"gb", "memory.used", "memory.total"},
+                                          {"w", "power.draw", "power.limit"},
+                                          {"c", "temperature.gpu", ""},
+                                          {"mhz", "clocks.sm", ""}}};
+  LogTable::Row found;
+  std::vector<std::string> twice;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("|,;()[]", begin), text.size());
+    std::string_view rest = text.substr(begin, end - begin);
+    begin = end + 1;
+    rest.remove_prefix(std::min(rest.find_first_not_of(" :-"), rest.size()));
+    if (rest.empty() || !is_digit(rest[0])) continue;
+    Quantity used = take_whole_quantity(rest), whole;
+    if (rest.starts_with('/')) {
+      rest = trim(rest.substr(1));
+      whole = take_whole_quantity(rest);
+      if (used.unit.empty()) used.unit = whole.unit;
+    }
+    const std::string unit = lower(used.unit);
+    const auto known = std::find_if(kUnits.begin(), kUnits.end(), [&](const OfUnit& u) { return u.unit == unit; });
+    if (known == kUnits.end()) continue;
+    const std::string column =
+        rest.empty() ? fmt::format("{} [{}]", known->column, used.unit) : column_of(rest, used.unit);
+    if (column.empty()) continue;
+    if (!found.emplace(column, used.number).second) twice.push_back(column);
+    if (!whole.number.empty() && !known->whole.empty())
+      found.emplace(fmt::format("{} [{}]", known->whole, used.unit), whole.number);
+  }
+  for (const std::string& column : twice) found.erase(column);
+  constexpr std::size_t kFewest = 3;
+  if (found.size() >= kFewest) row.merge(found);
+}
+
 // "util 70% | mem 9000/24576 MiB": as with a sign between a name and its number, where a unit stands behind that.
 void put_signs(std::string& text) {
   constexpr std::array<std::string_view, 9> kNames{"util", "utilization", "usage", "load",       "mem",
@@ -185,6 +235,7 @@ std::vector<LogTable::Row> rows_of_words(std::string_view words) {
     const std::size_t end = i + 1 < gpus.size() ? gpus[i + 1].begin : text.size();
     LogTable::Row row;
     put_readings(std::string_view(text).substr(begin, end - begin), row);
+    if (row.empty() && !gpus.empty()) put_by_units(std::string_view(text).substr(begin, end - begin), row);
     if (row.empty()) continue;
     if (!gpus.empty()) row["index"] = gpus[i].index;
     rows.push_back(std::move(row));

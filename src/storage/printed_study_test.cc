@@ -28,8 +28,10 @@ TEST(PrintedStudy, TellsHowTrialsEndedAndTheBestThatItNames) {
 TEST(PrintedStudy, OfSeveralStudiesOrOfNoTrialItTellsNothing) {
   EXPECT_EQ(told_by_optuna(kLines + kLines), "");
   EXPECT_EQ(told_by_optuna(kLines.substr(0, kLines.find('\n'))), "");
-  EXPECT_EQ(told_by_optuna("[I 2025-03-10 10:01:00,101] Trial 4 finished with values: [0.5, 1.0] and parameters: {}.\n"),
-            "1 trial completed") << "of two objectives none is the best";
+  EXPECT_EQ(
+      told_by_optuna("[I 2025-03-10 10:01:00,101] Trial 4 finished with values: [0.5, 1.0] and parameters: {}.\n"),
+      "1 trial completed")
+      << "of two objectives none is the best";
 }
 
 }  // namespace

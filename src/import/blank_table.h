@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace headroom {
+
+// A table whose cells stand between blanks, as `column -t` and pandas print it, as CSV: its header names a reading of a
+// GPU, a date and its time of day are one cell, a unit belongs to the number before it, and the number of the row that
+// pandas puts in front is left away. Nothing for all other texts, nor where rows were left out ("..").
+[[nodiscard]] std::optional<std::string> csv_of_blanks(std::string_view text);
+
+}  // namespace headroom
