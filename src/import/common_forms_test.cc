@@ -165,6 +165,11 @@ TEST(CommonForms, LinesBehindATimeInBracketsAreNoJson) {
         " [2025-11-05 21:13:0{0}.5] iteration {0}0/ 500 | elapsed time per iteration (ms): 61.5 | lm loss: 1.5", i);
   }));
   EXPECT_THAT(error.what, HasSubstr("what a program printed"));
+  const Error server = import_error(lines_of("", [](int i) {
+    return fmt::format(
+        "INFO 11-05 21:13:0{0} loggers.py:118] Avg prompt throughput: 8{0}.2 tokens/s, GPU KV cache usage: 35.0%", i);
+  }));
+  EXPECT_THAT(server.what, HasSubstr("a text in which no reading of a GPU is known")) << "and no table";
 }
 
 TEST(CommonForms, AWorkbookIsToBeSavedAsCsv) {

@@ -183,6 +183,13 @@ struct Seen {
   bool table = false;                                 // the first line has several cells, and the next as many
 };
 
+// A cell of a header has no sentence in it, as lines that a program prints have between their commas.
+bool has_sentences(const std::vector<std::string_view>& cells) {
+  constexpr std::ptrdiff_t kMostBlanks = 6;
+  return std::any_of(cells.begin(), cells.end(),
+                     [](std::string_view cell) { return std::count(cell.begin(), cell.end(), ' ') > kMostBlanks; });
+}
+
 Seen look_at(std::string_view head) {
   Seen seen;
   std::size_t lines = 0, cells = 0;
@@ -190,7 +197,7 @@ Seen look_at(std::string_view head) {
   while (cursor.next()) {
     const std::string_view line = trim(cursor.line());
     if (line.empty()) continue;
-    if (lines == 0) seen.first = line, cells = csv_cells(line).size();
+    if (lines == 0) seen.first = line, cells = has_sentences(csv_cells(line)) ? 0 : csv_cells(line).size();
     if (lines == 1) seen.table = cells > 1 && csv_cells(line).size() == cells;
     if (is_progress(line)) ++seen.progress;
     if (const auto row = csv_cells(line); is_row_of_readings(row)) ++seen.readings, seen.cells = row.size();
