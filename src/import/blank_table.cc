@@ -9,6 +9,7 @@
 
 #include "base/civil_time.h"
 #include "base/strings.h"
+#include "import/column_rows.h"
 #include "import/log_reader.h"
 #include "import/table.h"
 
@@ -69,6 +70,29 @@ std::optional<std::string> csv_of_blanks(std::string_view text) {
   }
   if (rows < kFewest || others > rows / 10) return std::nullopt;
   return csv;
+}
+
+std::vector<std::string> row_of_blanks(std::string_view line) {
+  if (line.find_first_of(kOtherSigns) != std::string_view::npos) return {};
+  auto cells = cells_of_blanks(line);
+  const bool row =
+      cells.size() > 1 && is_time(cells[0]) &&
+      std::all_of(cells.begin() + 1, cells.end(), [](const auto& cell) { return !cell.empty() && is_digit(cell[0]); });
+  return row ? std::move(cells) : std::vector<std::string>();
+}
+
+std::optional<std::string> rows_of_blanks(std::string_view text, std::size_t cells) {
+  std::string csv;
+  std::size_t rows = 0, others = 0;
+  LineCursor lines(text);
+  while (lines.next()) {
+    if (trim(lines.line()).empty()) continue;
+    const auto row = row_of_blanks(lines.line());
+    const bool fits = row.size() == cells;
+    ++(fits ? rows : others);
+    if (fits) csv += fmt::format("{}\n", fmt::join(row, ","));
+  }
+  return rows == 0 || others > rows / 10 ? std::nullopt : std::optional(std::move(csv));
 }
 
 }  // namespace headroom

@@ -172,6 +172,23 @@ TEST(CommonForms, LinesBehindATimeInBracketsAreNoJson) {
   EXPECT_THAT(server.what, HasSubstr("a text in which no reading of a GPU is known")) << "and no table";
 }
 
+TEST(CommonForms, RowsBetweenBlanksWithoutAHeaderAreAskedForByTheirCells) {
+  const std::string text = lines_of("", [](int i) { return fmt::format("2025-11-05 21:13:0{0} 9{0} 10240 65", i); });
+  EXPECT_THAT(import_error(text).hint, HasSubstr("--columns timestamp,A,B,C"));
+  ImportOptions options;
+  options.columns = "timestamp,utilization.gpu,memory.used,temperature.gpu";
+  const Recording r = read_log(text, options);
+  expect_rows(r);
+  EXPECT_EQ(values(r, Metric::kTemperature)[0], 65);
+}
+
+TEST(CommonForms, MarksInBracketsBeforeTheTimeOfALineAreNoneOfIt) {
+  for (const char* mark : {"[rank0]:", "[INFO]", "[gpumon]"})
+    expect_rows(read_log(lines_of("{'loss': 1.2, 'epoch': 0.1}\n", [&](int i) {
+      return fmt::format("{1} 2025-11-05 21:13:0{0} GPU 0 | util: 9{0}% | mem: 30.1/79.2 GiB", i, mark);
+    })));
+}
+
 TEST(CommonForms, AWorkbookIsToBeSavedAsCsv) {
   const auto workbook = import_log("gpu.xlsx", "PK\x03\x04 [Content_Types].xml", {});
   ASSERT_FALSE(workbook);

@@ -162,11 +162,14 @@ std::optional<std::string> on_terminal(std::string_view text) {
 
 // The lines of a text that is kept in another form; nothing where they stand as they are. Of records whose lines are no
 // log, it is the records that are told of, unless --columns says what is in them.
-std::optional<std::string> plain_lines(std::string_view text, bool rows_are_told = false) {
+std::optional<std::string> plain_lines(std::string_view text, std::string_view columns = "") {
+  const bool rows_are_told = !columns.empty();
   if (auto shown = on_terminal(text)) return shown;
   const std::string_view head = text.substr(0, kHead);
   if (csv_of_blanks(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size())))
     return csv_of_blanks(text);
+  if (rows_are_told && !row_of_blanks(head.substr(0, head.find('\n'))).empty())
+    return rows_of_blanks(text, split(columns, ',').size());
   const auto begin = lines_of_records(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size()));
   if (!begin || (!rows_are_told && sniff_log(*begin) == LogFormat::kUnknown)) return std::nullopt;
   return head.size() < text.size() ? lines_of_records(text) : begin;
@@ -347,7 +350,7 @@ Result<Recording> import_table(const std::string& name, LogFormat format, std::s
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   text = without_mark(text);
-  if (const auto plain = plain_lines(text, !options.columns.empty())) return import_log(name, *plain, options);
+  if (const auto plain = plain_lines(text, options.columns)) return import_log(name, *plain, options);
   if (const auto plain = timed_by_lines(text, options.columns)) return import_log(name, *plain, options);
   HR_TRYV(check_interval(options));
   const LogFormat format = format_of(name, text, options);
@@ -457,7 +460,7 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
   };
   if (auto rows = is_utf16(head) ? std::nullopt : rows_in_records(bytes, head, options)) return rows_of(*rows);
   const bool as_it_stands =
-      !has_prefixes(head) && !plain_lines(head, !options.columns.empty()) && !timed_by_lines(head, options.columns);
+      !has_prefixes(head) && !plain_lines(head, options.columns) && !timed_by_lines(head, options.columns);
   if (is_csv(format) && !is_utf16(head) && !is_unreadable(head) && as_it_stands) return rows_of(bytes);
   if (format == LogFormat::kNsys || (format == LogFormat::kRecording && !bytes.packed() && is_nsys(path)))
     return read_nsys(path);

@@ -44,12 +44,22 @@ void put_year_first(std::string& time, std::string_view behind) {
   time = fmt::format("20{}-{}-{}{}", time.substr(0, 2), time.substr(3, 2), time.substr(6, 2), time.substr(kDate));
 }
 
+// "[rank0]: 2025-…", "[INFO] 2025-…": what stands in brackets before a time and is none.
+std::string_view behind_brackets(std::string_view line) {
+  const auto close = line.starts_with('[') ? line.find(']') : std::string_view::npos;
+  constexpr std::size_t kLongest = 24;
+  if (close > kLongest || line.substr(0, close).find_first_of(":/") != std::string_view::npos) return line;
+  if (std::count_if(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(close), is_digit) > 3) return line;
+  line.remove_prefix(std::min(line.find_first_not_of(": ", close + 1), line.size()));
+  return line;
+}
+
 }  // namespace
 
 std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line) {
   constexpr int kMostWords = 6;  // "Mon Feb  3 10:00:00 UTC 2025"
   constexpr std::ptrdiff_t kDigitsOfATime = 10;
-  line = trim(line);
+  line = behind_brackets(trim(line));
   if (line.starts_with('[')) line.remove_prefix(1);
   std::optional<std::pair<std::string, std::string_view>> found;
   std::size_t end = 0;

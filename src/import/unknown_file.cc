@@ -10,11 +10,13 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
+#include "import/blank_table.h"
 #include "import/column_rows.h"
 #include "import/column_words.h"
 #include "import/log_reader.h"
 #include "import/log_records.h"
 #include "import/table.h"
+#include "import/unnamed_columns.h"
 
 namespace headroom {
 
@@ -350,6 +352,10 @@ Error unknown_file(const std::string& name, std::string_view text) {
   if (auto known = unknown_structure(name, head)) return std::move(*known);
   constexpr std::size_t kEnough = 3, kShown = 120;
   if (seen.table) return unknown_table(name, cells);
+  if (const auto row = row_of_blanks(seen.first); !row.empty())
+    return error(
+        fmt::format("rows of {} cells between blanks and no header, so what they mean is not known", row.size()),
+        columns_hint({row.begin(), row.end()}));
   if (!seen.table && seen.readings >= kEnough)
     return error(fmt::format("rows of {} numbers and no header, so what they mean is not known", seen.cells),
                  "say it with --columns utilization.gpu,memory.used,… in the order given to --query-gpu");

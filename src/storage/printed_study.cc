@@ -52,10 +52,11 @@ std::string told_by_optuna(std::string_view printed) {
     const auto at = line.find(kTrial);
     if (at == std::string_view::npos) continue;
     const std::string_view rest = line.substr(at + kTrial.size());
-    const auto number = parse_number<std::int64_t>(rest.substr(0, rest.find(' ')));
-    if (!number) continue;
+    const auto blank = rest.find(' ');
+    const auto number = parse_number<std::int64_t>(rest.substr(0, blank));
+    if (!number || blank == std::string_view::npos) continue;
     for (std::size_t i = 0; i < kEndings.size(); ++i)
-      if (rest.substr(rest.find(' ')).starts_with(kEndings[i].words)) trials[*number] = i;
+      if (rest.substr(blank).starts_with(kEndings[i].words)) trials[*number] = i;
     if (std::string named = best_in(rest); !named.empty()) best = std::move(named);
   }
   std::array<std::size_t, kEndings.size()> counts{};

@@ -25,6 +25,11 @@ TEST(PrintedStudy, TellsHowTrialsEndedAndTheBestThatItNames) {
             "2 trials completed, 1 was pruned, 1 failed; the best value it names is 0.25, of trial 3");
 }
 
+TEST(PrintedStudy, ALineThatWasCutTellsNothing) {
+  EXPECT_EQ(told_by_optuna("[I 2025-03-10 10:01:00,101] Trial 4"), "");
+  EXPECT_EQ(told_by_optuna("[I 2025-03-10 10:01:00,101] Trial "), "");
+}
+
 TEST(PrintedStudy, OfSeveralStudiesOrOfNoTrialItTellsNothing) {
   EXPECT_EQ(told_by_optuna(kLines + kLines), "");
   EXPECT_EQ(told_by_optuna(kLines.substr(0, kLines.find('\n'))), "");
