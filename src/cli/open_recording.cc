@@ -175,11 +175,13 @@ void declare_form(CLI::App& app, const std::shared_ptr<ImportOptions>& options) 
   app.add_option_function<std::string>(
          "--date-order",
          [options](const std::string& order) {
-           options->date_order = order == "day-first" ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
+           options->date_order = order == "day-first"    ? DateOrder::kDayFirst
+                                 : order == "year-first" ? DateOrder::kYearFirst
+                                                         : DateOrder::kMonthFirst;
          },
-         "of dates such as 02-11-2025, where no row tells: day-first or month-first")
+         "of dates such as 02-11-2025, where no row tells: day-first or month-first; of 25/11/02 year-first, too")
       ->type_name("ORDER")
-      ->check(CLI::IsMember({"day-first", "month-first"}))
+      ->check(CLI::IsMember({"day-first", "month-first", "year-first"}))
       ->group(kForeignLogs);
 }
 

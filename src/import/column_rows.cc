@@ -13,12 +13,19 @@
 
 #include "base/strings.h"
 #include "import/column_words.h"
+#include "import/gpu_columns.h"
 #include "import/list_cells.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
 #include "import/table.h"
 
 namespace headroom {
+
+bool is_time(std::string_view cell) {
+  if (cell.size() < 8 || cell.find(':') == std::string_view::npos) return false;
+  DateOrderFinder finder;
+  return TimeReader({}).read(cell) || finder.add(cell);
+}
 
 namespace {
 
@@ -45,12 +52,6 @@ bool is_unix_time(double number) {
   for (const double unit : {1.0, 1e3, 1e6, 1e9})
     if (number >= 1e9 * unit && number < 4e9 * unit) return true;
   return false;
-}
-
-bool is_time(std::string_view cell) {
-  if (cell.size() < 8 || cell.find(':') == std::string_view::npos) return false;
-  DateOrderFinder finder;
-  return TimeReader({}).read(cell) || finder.add(cell);
 }
 
 // "30/08/2024", "2024-08-30", "30.8.24".
@@ -285,8 +286,14 @@ bool are_mebibytes(const Rows& rows, std::size_t column) {
 
 // "Mem" and "VRAM" without a unit may be in percent; where each cell has a unit of bytes, that is memory in use, and
 // where a GPU's are numbers as of MiB.
-std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::size_t column) {
-  if (csv_column(name) || !is_memory_used(csv_column(fmt::format("{} [MiB]", trim(name))))) return name;
+std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::size_t column,
+                                 std::deque<std::string>& made) {
+  const std::string in_mebibytes = fmt::format("{} [MiB]", trim(name));
+  auto rule = csv_column(name) ? std::nullopt : csv_column(in_mebibytes);
+  const bool of_one_gpu = rule && rule->gpu;  // "gpu_0_mem"
+  if (of_one_gpu) rule->gpu.reset();
+  if (!is_memory_used(rule)) return name;
+  if (of_one_gpu) return are_mebibytes(rows, column) ? made.emplace_back(in_mebibytes) : name;
   const bool in_bytes =
       std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return is_in_bytes(row[column]); });
   const std::string small = lower(name);
@@ -331,12 +338,10 @@ bool is_row(const std::vector<std::string_view>& cells) {
 
 namespace {
 
-// "gpu0", "GPU 1", "cuda:2": the number of a GPU, with nothing before it but the name of a host: "node-1 GPU 0".
-struct OnlyAGpu {
-  std::string_view host;
-  int number = 0;
-};
-std::optional<OnlyAGpu> only_a_gpu(std::string_view name) {
+// "gpu0", "GPU 1", "cuda:2": the number of a GPU, with nothing before it but the name of a host: "node-1 GPU 0". Or
+// both by labels: {Hostname="a1", gpu="0"}.
+std::optional<LabelledGpu> only_a_gpu(std::string_view name) {
+  if (auto labelled = gpu_by_labels(name)) return labelled;
   name = trim(name);
   const std::string small = lower(name);
   const auto digits = small.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
@@ -346,10 +351,12 @@ std::optional<OnlyAGpu> only_a_gpu(std::string_view name) {
   const auto number = parse_number<int>(std::string_view(small).substr(digits));
   for (const std::string_view gpu : {"gpu", "cuda", "card"}) {
     if (!word.ends_with(gpu) || !number || *number >= kMostNumbered) continue;
-    const std::string_view host = name.substr(0, word.size() - gpu.size());
+    std::string_view host = name.substr(0, word.size() - gpu.size());
     const bool apart = host.empty() || kBetween.find(host.back()) != std::string_view::npos;
     const bool called = host.empty() || (std::any_of(host.begin(), host.end(), is_digit) && !is_of_no_gpu(host));
-    if (apart && called && may_be_utilization(fmt::format("{} [%]", name))) return OnlyAGpu{host, *number};
+    if (!apart || !called || !may_be_utilization(fmt::format("{} [%]", name))) continue;
+    while (!host.empty() && kBetween.find(host.back()) != std::string_view::npos) host.remove_suffix(1);
+    return LabelledGpu{std::string(host), *number};
   }
   return std::nullopt;
 }
@@ -365,29 +372,28 @@ constexpr std::array kUnitsOfCells{
                 "power_w"},
     UnitOfCells{is_in_bytes, "memory_used_mib"}};
 
-// A column of each GPU that is called by nothing but its number is what the units in all its cells say; of one host.
-void name_by_cells(std::vector<std::string_view>& names, std::string_view rows, char separator) {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> all;
-    for (const UnitOfCells& unit : kUnitsOfCells)
-      for (int i = 0; i < kMostNumbered; ++i) all.push_back(fmt::format("gpu{}_{}", i, unit.called));
-    return all;
-  }();
-  std::set<std::string_view> hosts;
+// A column of each GPU that is called by nothing but its number, and its host, is what the units in all its cells say.
+void name_by_cells(std::vector<std::string_view>& names, std::string_view rows, char separator,
+                   std::deque<std::string>& made) {
+  std::vector<std::optional<LabelledGpu>> gpus;
+  std::set<std::string> hosts;
   for (const std::string_view name : names)
-    if (const auto gpu = only_a_gpu(name)) hosts.insert(gpu->host);
-  if (hosts.size() != 1) return;
+    if (gpus.push_back(only_a_gpu(name)); gpus.back()) hosts.insert(gpus.back()->host);
+  if (hosts.empty()) return;
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto gpu = only_a_gpu(names[i]);
-    if (!gpu) continue;
-    for (std::size_t unit = 0; unit < kUnitsOfCells.size(); ++unit) {
-      const auto is = [&](const auto& row) { return !row[i].empty() && kUnitsOfCells[unit].is(row[i]); };
+    if (!gpus[i]) continue;
+    const bool of_several = hosts.size() > 1 && !gpus[i]->host.empty();
+    const std::string host = of_several ? gpus[i]->host + "_" : "";
+    for (const UnitOfCells& unit : kUnitsOfCells) {
+      const auto is = [&](const auto& row) { return !row[i].empty() && unit.is(row[i]); };
       const bool some = std::any_of(seen.begin(), seen.end(), is);
       const auto may_be = [&](const auto& row) { return row[i].empty() || is(row); };
-      if (some && std::all_of(seen.begin(), seen.end(), may_be))
-        names[i] = kNames[unit * kMostNumbered + static_cast<std::size_t>(gpu->number)];
+      if (!some || !std::all_of(seen.begin(), seen.end(), may_be)) continue;
+      std::string called = fmt::format("{}gpu{}_{}", host, gpus[i]->gpu, unit.called);
+      if (host.empty() || of_host(called)) names[i] = made.emplace_back(std::move(called));
+      break;
     }
   }
 }
@@ -424,12 +430,7 @@ void name_share(std::vector<std::string_view>& names, const Rows& rows) {
 }
 
 // No GPU draws so many watts, and hardly ever says so: without a unit they are milliwatts, as jtop and PCP have them.
-void name_milliwatts(std::vector<std::string_view>& names, const Rows& rows) {
-  static const std::vector<std::string> kPowers = [] {
-    std::vector<std::string> powers{"gpu_power_mw"};
-    for (int i = 0; i < kMostNumbered; ++i) powers.push_back(fmt::format("gpu{}_power_mw", i));
-    return powers;
-  }();
+void name_milliwatts(std::vector<std::string_view>& names, const Rows& rows, std::deque<std::string>& made) {
   constexpr double kMostWatts = 5'000;
   constexpr std::size_t kSome = 10;  // of so many rows one
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -438,9 +439,8 @@ void name_milliwatts(std::vector<std::string_view>& names, const Rows& rows) {
     const auto above = static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
       return parse_number<double>(row[i]).value_or(0) > kMostWatts;
     }));
-    const int gpu = worded->gpu.value_or(-1);
-    if (kSome * above >= rows.size() && above > 2 && gpu < kMostNumbered)
-      names[i] = kPowers[static_cast<std::size_t>(gpu + 1)];
+    const std::string gpu = worded->gpu ? fmt::format("{}", *worded->gpu) : "";
+    if (kSome * above >= rows.size() && above > 2) names[i] = made.emplace_back(fmt::format("gpu{}_power_mw", gpu));
   }
 }
 
@@ -454,9 +454,10 @@ void name_units_of_mangohud(std::vector<std::string_view>& names) {
 
 }  // namespace
 
-std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
+std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator,
+                                           std::deque<std::string>& made) {
   name_units_of_mangohud(names);
-  name_by_cells(names, rows, separator);
+  name_by_cells(names, rows, separator, made);
   bool metric = false, time = false, gpu = false, host = false;
   const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
   if (std::any_of(names.begin(), names.end(), is_epoch)) {
@@ -478,7 +479,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return names;
   name_share(names, seen);
-  name_milliwatts(names, seen);
+  name_milliwatts(names, seen, made);
   name_small_memory(names, seen);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (are_dates(names, seen, i)) names[i] = "date";
@@ -487,7 +488,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
     return rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed;
   };
   if (!host && std::none_of(names.begin(), names.end(), uses_memory))
-    for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_by_cells(names[i], seen, i);
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_by_cells(names[i], seen, i, made);
   gpu = gpu && !name_models(names, seen);
   if (time && gpu) {
     tell_hosts(names, seen);
@@ -504,6 +505,20 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (!gpu) tell_apart(names, seen);
   tell_hosts(names, seen);
   return names;
+}
+
+std::string numbered_columns_hint(const std::vector<std::string_view>& names) {
+  std::vector<std::string> told;
+  std::set<std::string> hosts;
+  for (const std::string_view name : names)
+    if (const auto gpu = only_a_gpu(name)) hosts.insert(gpu->host);
+  for (const std::string_view name : names) {
+    const auto gpu = only_a_gpu(name);
+    if (!gpu) continue;
+    if (name.find_first_of("=,") != std::string_view::npos) return "";  // --columns parts names there
+    told.push_back(fmt::format("{}={}gpu{}_util", trim(name), hosts.size() > 1 ? gpu->host + "_" : "", gpu->gpu));
+  }
+  return join(told, ",");
 }
 
 std::string_view may_tell_apart(const std::vector<std::string_view>& names, std::string_view rows, char separator) {

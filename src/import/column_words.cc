@@ -497,36 +497,6 @@ std::optional<Nanos> time_unit(std::string_view unit) {
   return std::nullopt;
 }
 
-std::optional<Series> series_by_labels(std::string_view header) {
-  header = trim(header);
-  const auto open = header.find('{');
-  if (open == std::string_view::npos || open == 0 || !header.ends_with('}')) return std::nullopt;
-  Series series{std::string(trim(header.substr(0, open))), "", {}};
-  std::string labels(header.substr(open));
-  for (auto at = labels.find("\"\""); at != std::string::npos; at = labels.find("\"\"", at + 1)) labels.erase(at, 1);
-  const auto label = [&](std::string_view name) {
-    for (const char before : {'{', ' ', ','}) {
-      const std::string key = fmt::format("{}{}=\"", before, name);
-      const auto at = labels.find(key);
-      if (at == std::string::npos) continue;
-      const auto begin = at + key.size();
-      return labels.substr(begin, labels.find('"', begin) - begin);
-    }
-    return std::string();
-  };
-  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device", "GpuIndex"}) {
-    const std::string value = label(name);
-    if (value.empty()) continue;
-    const auto digits = value.find_last_not_of("0123456789");
-    series.gpu = parse_number<int>(value.substr(digits == std::string::npos ? 0 : digits + 1));
-    if (series.gpu) break;
-  }
-  for (const char* name : {"UUID", "uuid"})
-    if (series.of.empty()) series.of = label(name);
-  if (series.of.empty() && series.gpu) series.of = fmt::format("{} {}", label("Hostname"), *series.gpu);
-  return series.of.empty() ? std::nullopt : std::optional(series);
-}
-
 namespace {
 
 // What a tool puts around the name of its reading is left away.

@@ -56,6 +56,13 @@ struct Series {
 };
 [[nodiscard]] std::optional<Series> series_by_labels(std::string_view header);
 
+// A header of labels alone, {Hostname="a1", gpu="0"}, where a panel leaves the name of the series away.
+struct LabelledGpu {
+  std::string host;
+  int gpu = 0;
+};
+[[nodiscard]] std::optional<LabelledGpu> gpu_by_labels(std::string_view header);
+
 // "ms" of a time; nothing for what is no unit of time.
 [[nodiscard]] std::optional<Nanos> time_unit(std::string_view unit);
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -18,6 +18,7 @@
 #include "import/log_reader.h"
 #include "import/sensor_header.h"
 #include "import/table.h"
+#include "import/unknown_file.h"
 #include "import/unnamed_columns.h"
 
 namespace headroom {
@@ -27,58 +28,6 @@ namespace {
 constexpr std::string_view kMonitorColumns = "timestamp,gpu_id,gpu_util_%,mem_util_%,mem_used_mb,mem_total_mb,temp_c";
 
 constexpr std::string_view kSkipped = "-";
-
-std::string_view blanks_off(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-// Where a quoted cell's closing quote is: separators before it do not count. Doubled quotes stay as they are; no column
-// that is kept has any.
-std::size_t closing_quote(std::string_view line, std::size_t open) {
-  for (std::size_t i = open + 1; i < line.size(); ++i) {
-    if (line[i] != '"') continue;
-    if (i + 1 == line.size() || line[i + 1] != '"') return i;
-    ++i;
-  }
-  return line.size();
-}
-
-}  // namespace
-
-void split_cells(std::string_view line, char separator, std::vector<std::string_view>& cells) {
-  cells.clear();
-  const bool quotes = line.find('"') != std::string_view::npos;
-  for (std::size_t begin = 0; begin <= line.size();) {
-    std::size_t from = begin;
-    while (quotes && from < line.size() && line[from] == ' ') ++from;
-    if (quotes && from < line.size() && line[from] == '"') {
-      const std::size_t close = closing_quote(line, from);
-      cells.push_back(blanks_off(line.substr(from + 1, close - from - 1)));
-      begin = std::min(line.find(separator, close), line.size()) + 1;
-      continue;
-    }
-    const void* found =
-        begin < line.size() ? std::memchr(line.data() + begin, separator, line.size() - begin) : nullptr;
-    const std::size_t end =
-        found ? static_cast<std::size_t>(static_cast<const char*>(found) - line.data()) : line.size();
-    cells.push_back(blanks_off(line.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-}
-
-char separator_of(std::string_view line) {
-  char best = ',';
-  const std::string_view all = blanks_off(line);
-  const bool framed = all.starts_with('|') && all.ends_with('|') && std::count(all.begin(), all.end(), '|') > 2;
-  if (framed) return '|';  // a table of Markdown
-  for (const char c : {';', '\t'})
-    if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
-  return best;
-}
-
-namespace {
 
 // "a, b, c", of so many as can be read.
 template <class Names>
@@ -234,7 +183,7 @@ class CsvReader {
       return use(named({sensors_.begin(), sensors_.end()}), at.number());
     }
     const bool renamed = std::any_of(cells_.begin(), cells_.end(), [&](auto cell) { return told(cell) != cell; });
-    const auto names = told_by_rows(named(cells_), at.at_hand(), separator_);
+    const auto names = told_by_rows(named(cells_), at.at_hand(), separator_, made_names_);
     if (renamed || is_csv_header(names)) {
       header_ = at.line();
       reader_.set_candidate(may_tell_apart(names, at.at_hand(), separator_));
@@ -242,18 +191,15 @@ class CsvReader {
       if (!stamp_.empty()) round_ = rows_below_a_time(at.at_hand(), names.size(), separator_);
       return use(names, at.number());
     }
-    const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
+    const bool row =
+        cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || is_time(cells_[0]) || read_as_number(cells_[0]));
     if (!row) {
       if (auto stamp = time_of_line(at.line())) return void(stamp_ = std::move(*stamp)), Result<void>{};
       if (cells_.size() > 1) names_.assign(cells_.begin(), cells_.end());
       reader_.message(at);
       return {};
     }
-    if (names_.size() == cells_.size())
-      return fail(Errc::kInvalidInput,
-                  fmt::format("{}: no column is a reading of a GPU that is known: {}", name_, in_short(names_)),
-                  "say which is what with --columns NAME=utilization.gpu,NAME=timestamp,…, of several GPUs "
-                  "NAME=gpu0_util,NAME=gpu1_util,…");
+    if (names_.size() == cells_.size()) return tl::unexpected(unknown_table(name_, {names_.begin(), names_.end()}));
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),
                             cells_.size()),
@@ -316,11 +262,24 @@ class CsvReader {
       if (place < cells_.size()) finder.add(cells_[place]);
     }
     reader_.set_order(finder.order());
-    if (finder.order() != DateOrder::kUnknown || TimeReader({}).read(first)) return {};
-    if (finder.one_day()) return void(reader_.assume_order(first, !commas_.first().empty())), Result<void>{};
-    return fail(Errc::kInvalidInput,
-                fmt::format("{}:{}: which is the day of '{}' no row tells", name_, lines.number(), first),
-                "--date-order day-first or month-first says it");
+    return assume_order(finder, first, lines.number());
+  }
+
+  // What no row tells of dates such as `first`, and changes the date alone, is assumed.
+  Result<void> assume_order(const DateOrderFinder& finder, const std::string& first, std::uint32_t line) {
+    const bool open = finder.year_is_open() && finder.order() == DateOrder::kUnknown;
+    if (!open && (finder.order() != DateOrder::kUnknown || TimeReader({}).read(first))) return {};
+    const bool commas = !commas_.first().empty();
+    if (open && !commas && finder.likely_order() == DateOrder::kYearFirst)
+      reader_.assume_order(first, DateOrder::kYearFirst);
+    else if (finder.one_day() && commas)
+      reader_.assume_order(first, DateOrder::kDayFirst, ", as where numbers have decimal commas");
+    else if (finder.one_day())
+      reader_.assume_order(first, TimeReader({}).read(first) ? DateOrder::kDayFirst : DateOrder::kMonthFirst);
+    else
+      return fail(Errc::kInvalidInput, fmt::format("{}:{}: which is the day of '{}' no row tells", name_, line, first),
+                  "--date-order day-first or month-first says it");
+    return {};
   }
 
   // A list beside one number, "90" and "(3000, 24000)", is of one GPU: use and total.
@@ -442,7 +401,7 @@ class CsvReader {
     if (!telling || !TimeReader({}).read(cells_[0])) return;
     const std::vector<std::string_view> row = cells_;
     split_cells(header_, separator_, cells_);
-    std::vector<std::string_view> names = told_by_rows(named(cells_), at.at_hand(), separator_);
+    std::vector<std::string_view> names = told_by_rows(named(cells_), at.at_hand(), separator_, made_names_);
     names.insert(names.begin(), "timestamp");
     (void)use(std::move(names), at.number());  // as it could before
     cells_ = row;
@@ -499,6 +458,7 @@ class CsvReader {
   DecimalCommas commas_;
   LogColumns columns_;
   std::vector<std::pair<std::string_view, std::string_view>> renamed_;  // by --columns
+  std::deque<std::string> made_names_;                                  // by told_by_rows()
   std::vector<GpuOfRow> gpus_;                                          // empty: a row is about one GPU
   std::vector<std::string> names_;              // of a line that might be a header of something else
   std::size_t cells_of_line_ = 0, listed_ = 0;  // GPUs that a row has lists of
@@ -522,43 +482,6 @@ class CsvReader {
 };
 
 }  // namespace
-
-std::vector<std::string_view> csv_cells(std::string_view line) {
-  std::vector<std::string_view> cells;
-  split_cells(line, separator_of(line), cells);
-  return cells;
-}
-
-bool is_process_header(const std::vector<std::string_view>& names) {
-  bool process = false, memory = false;
-  for (const std::string_view name : names) {
-    const std::string bare = bare_header(name);
-    process = process || bare == "pid" || bare == "process_name" || bare == "process name" || bare == "process";
-    const auto rule = csv_column(name);
-    if (!rule || rule->role != ColumnRole::kMetric) continue;
-    if (rule->metric != Metric::kMemoryUsed) return false;
-    memory = true;
-  }
-  return process && memory;
-}
-
-bool is_csv_header(const std::vector<std::string_view>& names) {
-  std::size_t known = 0;
-  bool metric = false, time = false;  // "name" alone is in many tables
-  bool of_gpu = false;
-  for (const std::string_view name : names) {
-    const auto one = of_host(name);
-    const auto rule = csv_column(one ? one->name : name);
-    if (!rule || rule->role == ColumnRole::kHost) continue;  // a host is in many tables, too
-    ++known;
-    metric = metric || rule->role == ColumnRole::kMetric;
-    time = time || rule->role == ColumnRole::kTimestamp;
-    of_gpu = of_gpu || (rule->role == ColumnRole::kMetric && lower(name).find("gpu") != std::string::npos);
-  }
-  const bool header =
-      (metric && time) || (of_gpu && names.size() > 1) || ((metric || time) && known * 2 >= names.size());
-  return header && !is_row(names) && !is_process_header(names);
-}
 
 Result<Recording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
                                const ImportOptions& options) {

@@ -2,6 +2,7 @@
 #include "import/decimal_commas.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <string>
 
@@ -70,9 +71,10 @@ std::string_view number_in(std::string_view cell) {
 DecimalCommas::DecimalCommas(std::string_view head) {
   constexpr std::uint32_t kHeaderWithin = 200;  // lines
   LineCursor lines(head);
+  std::deque<std::string> made;
   const auto at_header = [&] {
     const std::string_view line = lines.line();
-    return is_csv_header(told_by_rows(csv_cells(line), lines.at_hand(), separator_of(line)));
+    return is_csv_header(told_by_rows(csv_cells(line), lines.at_hand(), separator_of(line), made));
   };
   while (lines.next() && lines.number() < kHeaderWithin && !at_header()) continue;
   if (!at_header()) return;
@@ -80,7 +82,7 @@ DecimalCommas::DecimalCommas(std::string_view head) {
   everywhere_ = separator_of(header) != ',';
   if (!everywhere_) {
     look_for_quoted(lines.at_hand());
-    look_for_pairs(told_by_rows(csv_cells(header), lines.at_hand(), ','), lines.at_hand());
+    look_for_pairs(told_by_rows(csv_cells(header), lines.at_hand(), ',', made), lines.at_hand());
   }
   if (everywhere_) look_for_groups(lines, separator_of(header));
   std::size_t cells = 1;

@@ -34,6 +34,9 @@ std::vector<std::string_view> comment_words(std::string_view line) {
   return words;
 }
 
+// "0  43  35  -  # warm-up ends": what somebody wrote behind the cells is none of them.
+bool is_cell(std::string_view word) { return word == "-" || is_digit(word[0]); }
+
 bool names_columns(const std::vector<std::string_view>& words) {
   return std::find(words.begin(), words.end(), "gpu") != words.end();
 }
@@ -97,6 +100,8 @@ class DmonReader {
     if (stamped_ && at.line().find(':') != std::string_view::npos)
       if (auto stamp = time_of_line(at.line())) return void(stamp_ = std::move(*stamp));
     split_words(at.line(), words_);
+    const std::size_t own = columns_.count - (stamped_ ? 1 : 0);
+    if (words_.size() > own && !is_cell(words_[own])) words_.resize(own);
     if (stamped_) words_.emplace_back(stamp_);
     const bool digits_first = !words_.empty() && words_[0][0] >= '0' && words_[0][0] <= '9';
     if (!digits_first)

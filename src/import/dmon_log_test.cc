@@ -76,6 +76,17 @@ TEST(Dmon, DateWithoutTimeCountsTheRows) {
   EXPECT_EQ(lost(r, "no_timestamps"), 1);
 }
 
+TEST(Dmon, WhatStandsBehindTheCellsIsNoneOfThem) {
+  const auto r = read_log(
+      "# gpu     sm    mem\n# Idx      %      %\n    0     10      -   # the run begins\n    0     20      1 <- 2nd "
+      "epoch\n",
+      each_second());
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.1, 0.2));
+  EXPECT_EQ(lost(r, "long_row"), 0);
+  const auto cut = read_log("# gpu     sm    mem\n# Idx      %      %\n 0 10 1\n 0 20 1\n 0 30 1 1\n", each_second());
+  EXPECT_EQ(lost(cut, "long_row"), 1) << "a cell too many is no comment";
+}
+
 TEST(Dmon, HeadersRepeatWithoutLossAndMayChange) {
   const std::string head = "# gpu     sm    mem\n# Idx      %      %\n", row = "    0     10      1\n";
   const auto same = read_log(head + row + head + row, each_second());

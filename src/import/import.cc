@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "import/blank_table.h"
 #include "import/column_rows.h"
 #include "import/line_prefixes.h"
 #include "import/log_reader.h"
@@ -95,13 +97,14 @@ std::string_view without_mark(std::string_view text) {
 
 bool is_headerless_row(std::string_view line) {
   const auto cells = csv_cells(line);
-  return cells.size() > 1 && cells[0].size() >= 10 && TimeReader({}).read(cells[0]).has_value();
+  return cells.size() > 1 && cells[0].size() >= 10 && (TimeReader({}).read(cells[0]) || is_time(cells[0]));
 }
 
 // What a line says about the log it is in; nothing for messages and rows of dmon.
 std::optional<LogFormat> format_of_line(std::string_view line, std::string_view rows) {
   if (is_dmon_header(line)) return LogFormat::kDmon;
-  const auto cells = told_by_rows(csv_cells(line), rows, separator_of(line));
+  std::deque<std::string> made;
+  const auto cells = told_by_rows(csv_cells(line), rows, separator_of(line), made);
   const bool one_column = cells.size() == 1 && line.find_first_of(".[") == std::string_view::npos;
   if (!one_column && is_csv_header(cells)) {
     const bool dotted = std::any_of(cells.begin(), cells.end(), [](std::string_view cell) {
@@ -159,9 +162,14 @@ std::optional<std::string> on_terminal(std::string_view text) {
 
 // The lines of a text that is kept in another form; nothing where they stand as they are. Of records whose lines are no
 // log, it is the records that are told of, unless --columns says what is in them.
-std::optional<std::string> plain_lines(std::string_view text, bool rows_are_told = false) {
+std::optional<std::string> plain_lines(std::string_view text, std::string_view columns = "") {
+  const bool rows_are_told = !columns.empty();
   if (auto shown = on_terminal(text)) return shown;
   const std::string_view head = text.substr(0, kHead);
+  if (csv_of_blanks(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size())))
+    return csv_of_blanks(text);
+  if (rows_are_told && !row_of_blanks(head.substr(0, head.find('\n'))).empty())
+    return rows_of_blanks(text, split(columns, ',').size());
   const auto begin = lines_of_records(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size()));
   if (!begin || (!rows_are_told && sniff_log(*begin) == LogFormat::kUnknown)) return std::nullopt;
   return head.size() < text.size() ? lines_of_records(text) : begin;
@@ -324,12 +332,16 @@ Result<Recording> import_table(const std::string& name, LogFormat format, std::s
   if (!table) return tl::unexpected(within(name, table.error()));
   const Attrs extra = std::move(table->extra);
   const std::vector<std::string> left_out = std::move(table->left_out);
+  const bool by_order = table->by_order;
   const std::string csv = std::exchange(*table, {}).csv();
   ByteStream bytes = ByteStream::of(csv);
   auto recording = read_csv_log(name + " as a table", bytes, format, options);
   if (!recording) return recording;
   recording->meta.extra.insert(extra.begin(), extra.end());
   name_left_out(left_out, *recording);
+  if (by_order)
+    recording->losses.push_back(
+        make_loss(LossKind::kNoGpuColumn, 1, "the rows below each time are taken as one of each GPU, in order"));
   return recording;
 }
 
@@ -338,7 +350,7 @@ Result<Recording> import_table(const std::string& name, LogFormat format, std::s
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   text = without_mark(text);
-  if (const auto plain = plain_lines(text, !options.columns.empty())) return import_log(name, *plain, options);
+  if (const auto plain = plain_lines(text, options.columns)) return import_log(name, *plain, options);
   if (const auto plain = timed_by_lines(text, options.columns)) return import_log(name, *plain, options);
   HR_TRYV(check_interval(options));
   const LogFormat format = format_of(name, text, options);
@@ -448,7 +460,7 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
   };
   if (auto rows = is_utf16(head) ? std::nullopt : rows_in_records(bytes, head, options)) return rows_of(*rows);
   const bool as_it_stands =
-      !has_prefixes(head) && !plain_lines(head, !options.columns.empty()) && !timed_by_lines(head, options.columns);
+      !has_prefixes(head) && !plain_lines(head, options.columns) && !timed_by_lines(head, options.columns);
   if (is_csv(format) && !is_utf16(head) && !is_unreadable(head) && as_it_stands) return rows_of(bytes);
   if (format == LogFormat::kNsys || (format == LogFormat::kRecording && !bytes.packed() && is_nsys(path)))
     return read_nsys(path);

@@ -257,6 +257,26 @@ TEST(LogCorpus, ADateThatAllRowsShareIsNotAskedFor) {
   EXPECT_THAT(times(decided), ::testing::ElementsAre(0, 2));
 }
 
+TEST(LogCorpus, AYearOfTwoDigitsIsToldByTheDaysOrAssumedAndSaid) {
+  constexpr Nanos kDayOf2025 = 1763164800 * kSecond;  // 15 November
+  const auto log = [](const char* first, const char* second) {
+    return fmt::format("timestamp,gpu_util\n{} 00:00:00,20\n{} 00:00:01,30\n", first, second);
+  };
+  const Recording assumed = read_log(log("25/11/15", "25/11/15"));
+  EXPECT_EQ(assumed.tracks[0].at[0], kDayOf2025);
+  EXPECT_TRUE(detail(assumed, "assumed_date_order").starts_with("read with the year first: '25/11/15"));
+  const Recording day = read_log(log("15/11/25", "15/11/25"));
+  EXPECT_EQ(day.tracks[0].at[0], kDayOf2025);
+  EXPECT_TRUE(detail(day, "assumed_date_order").starts_with("read with the day first: "));
+  const Recording told =
+      read_log("timestamp,gpu_util\n25/11/15 00:00:00,20\n25/11/16 00:00:00,30\n25/11/17 00:00:00,1\n");
+  EXPECT_EQ(told.tracks[0].at[0], kDayOf2025);
+  EXPECT_EQ(lost(told, "assumed_date_order"), 0);
+  ImportOptions options;
+  options.date_order = DateOrder::kDayFirst;
+  EXPECT_EQ(read_log(log("25/11/15", "25/11/15"), options).tracks[0].at[0], 1448409600 * kSecond);
+}
+
 TEST(LogCorpus, ColumnsCanBeRenamedAndSkipped) {
   ImportOptions options;
   options.columns = "when=timestamp,g=utilization.gpu,power=-";

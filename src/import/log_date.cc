@@ -12,6 +12,7 @@
 #include "base/civil_time.h"
 #include "base/median.h"
 #include "base/strings.h"
+#include "import/date_signs.h"
 
 namespace headroom {
 
@@ -197,6 +198,7 @@ class Parser {
     if (year_ >= 0 || day_ != 0) return false;
     const auto& [a, b, c] = triple.parts;
     if (a.size() == 4) return set(number(a), b, number(c));
+    if (order_ == DateOrder::kYearFirst && a.size() == 2 && c.size() == 2) return set(2000 + number(a), b, number(c));
     const int year = c.size() == 4 ? number(c) : c.size() == 2 ? 2000 + number(c) : -1;
     if (!order_matters(triple)) return set(year, b, number(a));
     if (order_ == DateOrder::kUnknown && number(a) <= 12 && number(b) <= 12 && a != b) return false;
@@ -238,67 +240,6 @@ std::size_t no_break_blank(std::string_view text) {
 
 namespace {
 
-bool is_all_ascii(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
-}
-
-// "2025年3月14日 上午10:15:01", "2025. 3. 14. 오전 10:15:01", "2025/03/14 (金) 午後3:15:01" with the words of others.
-std::string of_east_asia(std::string_view text) {
-  struct Sign {
-    std::string_view from, to;
-  };
-  constexpr std::array<Sign, 24> kSigns{{
-      {"年 ", "-"},     {"年", "-"},      {"月 ", "-"},     {"月", "-"},      {"日", " "},      {"년 ", "-"},
-      {"년", "-"},      {"월 ", "-"},     {"월", "-"},      {"일", " "},      {"時", ":"},      {"时", ":"},
-      {"시 ", ":"},     {"分", ":"},      {"분 ", ":"},     {"秒", ""},       {"초", ""},       {"上午", " AM "},
-      {"下午", " PM "}, {"午前", " AM "}, {"午後", " PM "}, {"오전", " AM "}, {"오후", " PM "}, {"　", " "},
-  }};
-  constexpr std::array<std::string_view, 6> kOfDays{"星期", "周", "週", "曜", "요", "("};  // in names of weekdays
-  std::string plain;
-  for (std::string_view rest = text; !rest.empty();) {
-    std::string_view word = rest.substr(0, rest.find(' '));
-    const bool weekday = !is_all_ascii(word) && std::any_of(kOfDays.begin(), kOfDays.end(),
-                                                            [&](auto part) { return word.find(part) != word.npos; });
-    if (weekday && std::none_of(word.begin(), word.end(), is_digit)) {
-      rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-      plain += ' ';
-      continue;
-    }
-    const auto sign =
-        std::find_if(kSigns.begin(), kSigns.end(), [&](const Sign& s) { return rest.starts_with(s.from); });
-    if (sign == kSigns.end()) {
-      plain += rest[0];
-      rest.remove_prefix(1);
-      continue;
-    }
-    plain += sign->to;
-    rest.remove_prefix(sign->from.size());
-  }
-  return plain;
-}
-
-bool has_unusual_signs(std::string_view text) {
-  return text.size() > 16 &&
-         (text.substr(4, 2) == ". " || (text[10] == '-' && text[13] == '-') || (text[2] == '/' && text[6] == '/'));
-}
-
-// "2025. 3. 14. " is "2025-3-14 ", and "2025-03-14-10-15-01" has a blank between date and time.
-std::string with_usual_signs(std::string text) {
-  if (text.size() > 6 && text.substr(4, 2) == ". ") {
-    const auto month = text.find(". ", 6), day = month == std::string::npos ? month : text.find(". ", month + 2);
-    if (day != std::string::npos)
-      text = fmt::format("{}-{}-{} {}", text.substr(0, 4), text.substr(6, month - 6),
-                         text.substr(month + 2, day - month - 2), text.substr(day + 2));
-  }
-  constexpr std::size_t kDashes[] = {4, 7, 10, 13, 16};
-  const bool dashed = text.size() == 19 && std::all_of(std::begin(kDashes), std::end(kDashes),
-                                                       [&](std::size_t at) { return text[at] == '-'; });
-  if (dashed) text[10] = ' ', text[13] = text[16] = ':';
-  // "14/Mar/2025:10:15:01", as web servers have it
-  if (text.size() > 12 && text[2] == '/' && text[6] == '/' && text[11] == ':') text[11] = ' ';
-  return text;
-}
-
 std::optional<WordedTime> parse_usual_time(std::string_view text, DateOrder order, int year) {
   Parser parser(order, year);
   const std::size_t t = text.find('T');  // 03-02-2025T10:00:00
@@ -320,10 +261,9 @@ std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder ord
   if (const auto named = text.find(" ("); named != std::string_view::npos && text.ends_with(')') && is_all_ascii(text))
     text = text.substr(0, named);
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  const bool ascii = is_all_ascii(text);
-  if (ascii && !has_unusual_signs(text)) return parse_usual_time(text, order, year);
-  const std::string usual = with_usual_signs(ascii ? std::string(text) : of_east_asia(text));
-  auto time = parse_usual_time(usual, order, year);
+  const auto usual = with_usual_signs(text);
+  if (!usual) return parse_usual_time(text, order, year);
+  auto time = parse_usual_time(*usual, order, year);
   if (!time || time->zone.empty()) return time;
   const auto at = text.rfind(time->zone);  // it is kept as it was
   time->zone = at == std::string_view::npos ? std::string_view() : text.substr(at, time->zone.size());
@@ -352,22 +292,55 @@ std::optional<Nanos> parse_elapsed(std::string_view text) {
   return days + *hours * 3600 * kSecond + *rest;
 }
 
+namespace {
+
+// Whether it is this day of the week, from Monday; false for no date.
+bool is_weekday(int year, int month, int day, int weekday) {
+  constexpr int kThursday = 3, kDays = 7;
+  const auto date = parse_date(fmt::format("{:04}-{:02}-{:02}", year, month, day));
+  return date && (*date / kDay + kThursday) % kDays == weekday;
+}
+
+}  // namespace
+
 bool DateOrderFinder::add(std::string_view text) {
-  if (!text.empty() && !is_digit(text[0])) text.remove_prefix(std::min(text.find(' ') + 1, text.size()));  // a weekday
+  std::optional<int> weekday;
+  if (!text.empty() && !is_digit(text[0])) {
+    weekday = place_in(kWeekdays, text);
+    text.remove_prefix(std::min(text.find(' ') + 1, text.size()));
+  }
   const auto triple = triple_of(text.substr(0, text.find_first_of(" T_,")));
   if (!triple || !order_matters(*triple) || !all_digits(triple->parts[1])) return false;
-  const int first = number(triple->parts[0]), second = number(triple->parts[1]);
+  const int first = number(triple->parts[0]), second = number(triple->parts[1]), third = number(triple->parts[2]);
+  const bool short_year = triple->parts[0].size() == 2 && triple->parts[2].size() == 2;
+  constexpr int kOldest = 10, kMostDays = 31;  // a year of two digits, that of the oldest log; days
+  ++dates_;
+  if (weekday && triple->parts[2].size() == 4 && first != second) {
+    day_first_by_weekday_ += is_weekday(third, second, first, *weekday) ? 1 : 0;
+    month_first_by_weekday_ += is_weekday(third, first, second, *weekday) ? 1 : 0;
+  }
+  if (short_year && first >= kOldest && second <= 12 && third >= 1 && third <= kMostDays) ++year_may_be_first_;
   if (first > 12) ++first_above_12_;
   if (second > 12) ++second_above_12_;
   if (first_ != 0) {
     if (first != first_) ++first_changed_;
     if (second != second_) ++second_changed_;
+    if (third != third_) ++third_changed_;
   }
-  first_ = first, second_ = second;
+  first_ = first, second_ = second, third_ = third;
   return true;
 }
 
+DateOrder DateOrderFinder::likely_order() const {
+  constexpr int kLikely = 20;
+  return third_ < kLikely && first_ >= kLikely ? DateOrder::kYearFirst : DateOrder::kDayFirst;
+}
+
 DateOrder DateOrderFinder::order() const {
+  if ((day_first_by_weekday_ > 0) != (month_first_by_weekday_ > 0))
+    return day_first_by_weekday_ > 0 ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
+  if (may_begin_with_a_year() && third_changed_ > first_changed_) return DateOrder::kYearFirst;
+  if (year_is_open() && first_above_12_ > 0) return DateOrder::kUnknown;
   if ((first_above_12_ > 0) != (second_above_12_ > 0))
     return first_above_12_ > 0 ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
   if (first_above_12_ > 0 || first_changed_ == second_changed_) return DateOrder::kUnknown;

@@ -58,6 +58,7 @@ TEST(LogDate, DayAndMonthInTheOrderThatIsTold) {
   EXPECT_EQ(local("03/02/2025 10:00:00", DateOrder::kDayFirst), kAt);
   EXPECT_EQ(local("2/3/2025 10:00:00 AM", DateOrder::kMonthFirst), kAt);
   EXPECT_EQ(local("02-03-25T10:00:00", DateOrder::kMonthFirst), kAt);
+  EXPECT_EQ(local("25/02/03 10:00:00", DateOrder::kYearFirst), kAt);
   EXPECT_EQ(local("03/02/2025 10:00:00"), -1);
   EXPECT_EQ(local("02/02/2025 10:00:00"), kAt - 86'400 * kSecond) << "either way";
 }
@@ -80,6 +81,14 @@ TEST(LogDate, RowsTellTheOrder) {
   EXPECT_EQ(order({"28/02/2025 23:59", "01/03/2025 00:00"}), DateOrder::kDayFirst);
   EXPECT_EQ(order({"2/13/2025 23:59"}), DateOrder::kMonthFirst);
   EXPECT_EQ(order({"02-11-2025 23:59", "02-11-2025 23:59"}), DateOrder::kUnknown);
+  EXPECT_EQ(order({"Wed 11/05/2025  9:30:00.12"}), DateOrder::kMonthFirst) << "the 11th of May was a Sunday";
+  EXPECT_EQ(order({"Sun 11/05/2025 09:30:00.12"}), DateOrder::kDayFirst);
+  EXPECT_EQ(order({"Fri 11/05/2025 09:30:00.12"}), DateOrder::kUnknown) << "neither was";
+  EXPECT_EQ(order({"25/11/30 23:59", "25/12/01 00:00", "25/12/02 00:00"}), DateOrder::kYearFirst);
+  EXPECT_EQ(order({"25/11/15 10:00", "25/11/16 10:00"}), DateOrder::kYearFirst);
+  EXPECT_EQ(order({"25/11/15 10:00", "26/11/15 10:00"}), DateOrder::kDayFirst);
+  EXPECT_EQ(order({"25/11/15 10:00", "25/11/15 10:01"}), DateOrder::kUnknown) << "2025, or 2015";
+  EXPECT_EQ(order({"25/11/2015 10:00", "25/11/2015 10:01"}), DateOrder::kDayFirst);
   EXPECT_FALSE(DateOrderFinder().add("2025-02-11 10:00"));
   EXPECT_FALSE(DateOrderFinder().add("11.02.2025 10:00"));
 }

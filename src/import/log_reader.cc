@@ -75,11 +75,14 @@ std::string_view LineCursor::rest() {
   return rest_ = all_;
 }
 
-void LogReader::assume_order(std::string_view first, bool decimal_commas) {
-  times_.set_order(decimal_commas ? DateOrder::kDayFirst : DateOrder::kMonthFirst);
+void LogReader::assume_order(std::string_view first, DateOrder order, std::string_view why) {
+  times_.set_order(order);
+  const std::string how =
+      order == DateOrder::kMonthFirst
+          ? ""
+          : fmt::format("read with the {} first{}: ", order == DateOrder::kDayFirst ? "day" : "year", why);
   builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
-    return fmt::format("{}'{}' changes the date of the report and nothing else (--date-order says it)",
-                       decimal_commas ? "read with the day first, as where numbers have decimal commas: " : "",
+    return fmt::format("{}'{}' changes the date of the report and nothing else (--date-order says it)", how,
                        shorten(first));
   });
 }
@@ -163,6 +166,7 @@ bool is_a_message(const LogColumns& columns, const std::vector<std::string_view>
     const char first = cells[column].empty() ? '\0' : cells[column][0];
     return (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
   };
+  if (cells[time].starts_with('{')) return true;  // "{'loss': 0.31, 'epoch': 2.0}"
   return begins_with_a_letter(time) && !columns.metrics.empty() &&
          std::all_of(columns.metrics.begin(), columns.metrics.end(), [&](const LogField& field) {
            return begins_with_a_letter(field.column) && !absence_of(cells[field.column]);
@@ -389,6 +393,7 @@ std::string_view with_times(LogFormat format) {
   if (format == LogFormat::kDmon) return "nvidia-smi dmon -o DT writes times";
   if (format == LogFormat::kPmon) return "nvidia-smi pmon -o DT writes times";
   if (format == LogFormat::kDcgm) return "dcgmi dmon writes no times";
+  if (format == LogFormat::kJsonRows || format == LogFormat::kSmiText) return "a date above each answer says it, too";
   return "--columns NAME=timestamp names a column of times";
 }
 }  // namespace

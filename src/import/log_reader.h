@@ -88,9 +88,9 @@ class LogReader {
   [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
                                    std::uint32_t line);
   void set_order(DateOrder order) { times_.set_order(order); }
-  // Of dates that are all one, such as `first`: either reading tells the same of the log. Where numbers have decimal
-  // commas, dates have the day first.
-  void assume_order(std::string_view first, bool decimal_commas);
+  // Of dates that are all one, such as `first`: either reading tells the same of the log. `why` it is this one: ", as
+  // …".
+  void assume_order(std::string_view first, DateOrder order, std::string_view why = {});
   void set_excel_days() { times_.set_excel_days(); }
   // Rows are told apart by their order below the line with their time.
   void number_rows();

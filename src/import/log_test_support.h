@@ -69,6 +69,18 @@ inline std::string smi(const std::vector<std::pair<int, int>>& seconds_and_util)
   return text;
 }
 
+// Four lines behind `text`, and the readings that most of them have: 90 % to 93 %, a second apart.
+template <class Line>
+std::string lines_of(std::string text, const Line& line) {
+  for (int i = 0; i < 4; ++i) text += line(i) + "\n";
+  return text;
+}
+inline void expect_rows(const Recording& r, std::size_t gpus = 1) {
+  ASSERT_EQ(r.tracks.size(), gpus);
+  EXPECT_THAT(times(r), ::testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ::testing::ElementsAre(0.90, 0.91, 0.92, 0.93));
+}
+
 inline std::string logs(const std::string& name) { return in_checkout("tests/logs/" + name); }
 
 }  // namespace headroom

@@ -163,7 +163,8 @@ LogFormat sniff_table(std::string_view text) {
     const auto list = gpus == std::string_view::npos ? gpus : head.find_first_not_of(": \t\r\n", gpus + 6);
     const bool listed = list != std::string_view::npos && head[list] == '[';
     if (has("\"query_time\"") || listed) return LogFormat::kGpustat;
-    return are_json_rows(text) ? LogFormat::kJsonRows : LogFormat::kUnknown;
+    if (are_json_rows(text)) return LogFormat::kJsonRows;
+    return are_monitor_lines(text) ? LogFormat::kLines : LogFormat::kUnknown;
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
   if (is_long_table(text) || are_smi_stats(text)) return LogFormat::kLongCsv;
@@ -179,6 +180,7 @@ LogFormat sniff_table(std::string_view text) {
   if (head.find('{') != std::string_view::npos && are_json_rows(text)) return LogFormat::kJsonRows;
   constexpr std::size_t kLongestIndex = 4;  // "[127] "
   for (const std::string_view line : split(head, '\n')) {
+    if (is_reading_of_box(trim(line))) return LogFormat::kSmiText;
     const bool of_gpustat = line.find(" % | ") != line.npos || line.find(" W | ") != line.npos;  // -P
     if (line.starts_with('[') && line.find("] ") <= kLongestIndex && of_gpustat) return LogFormat::kGpustat;
     if (is_amd_header(line)) return LogFormat::kAmdText;

@@ -39,6 +39,7 @@ class LogTable {
   [[nodiscard]] std::string csv() const;
 
   Attrs extra;                        // for RecordingMeta::extra
+  bool by_order = false;              // rows of one time are of one GPU each, in their order: nothing else tells them
   std::vector<std::string> left_out;  // metrics and columns that it has no place for, by the log's names
 
  private:
@@ -118,6 +119,9 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 // Points of InfluxDB's line protocol with a reading of a GPU; and whether a measurement is of GPUs, by its name.
 [[nodiscard]] bool are_influx_points(std::string_view text);
 [[nodiscard]] bool measures_gpus(std::string_view measurement);
+
+// The second line of a GPU in nvidia-smi's box, which people keep alone: "| N/A 47C P0 180W / 350W | 20000MiB / …".
+[[nodiscard]] bool is_reading_of_box(std::string_view line);
 
 inline constexpr std::string_view kGputilHeader = "| ID | GPU | MEM |";
 

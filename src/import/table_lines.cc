@@ -44,12 +44,22 @@ void put_year_first(std::string& time, std::string_view behind) {
   time = fmt::format("20{}-{}-{}{}", time.substr(0, 2), time.substr(3, 2), time.substr(6, 2), time.substr(kDate));
 }
 
+// "[rank0]: 2025-…", "[INFO] 2025-…": what stands in brackets before a time and is none.
+std::string_view behind_brackets(std::string_view line) {
+  const auto close = line.starts_with('[') ? line.find(']') : std::string_view::npos;
+  constexpr std::size_t kLongest = 24;
+  if (close > kLongest || line.substr(0, close).find_first_of(":/") != std::string_view::npos) return line;
+  if (std::count_if(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(close), is_digit) > 3) return line;
+  line.remove_prefix(std::min(line.find_first_not_of(": ", close + 1), line.size()));
+  return line;
+}
+
 }  // namespace
 
 std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line) {
   constexpr int kMostWords = 6;  // "Mon Feb  3 10:00:00 UTC 2025"
   constexpr std::ptrdiff_t kDigitsOfATime = 10;
-  line = trim(line);
+  line = behind_brackets(trim(line));
   if (line.starts_with('[')) line.remove_prefix(1);
   std::optional<std::pair<std::string, std::string_view>> found;
   std::size_t end = 0;
@@ -109,6 +119,13 @@ Quantity take_quantity(std::string_view& rest) {
   return quantity;
 }
 
+// The same with its unit: `rest` is what stands behind that.
+Quantity take_whole_quantity(std::string_view& rest) {
+  Quantity quantity = take_quantity(rest);
+  rest = trim(rest.substr((rest.starts_with(' ') ? 1 : 0) + quantity.unit.size()));
+  return quantity;
+}
+
 // What stands before "=" is a name by its last word; before ":" by all of them, or from "GPU" on: "INFO GPU Util".
 std::string_view name_before(std::string_view before, char sign) {
   constexpr std::array<std::string_view, 6> kOtherParts{"cpu", "ram", "system", "host", "disk", "net"};
@@ -157,6 +174,49 @@ void put_readings(std::string_view text, LogTable::Row& row) {
   }
 }
 
+// "87% | 30245MB / 40960MB | 65C | 301W" and "87% util, 61 C": readings by their units alone, or with a name behind. A
+// share alone may be of anything: it counts beside memory and its whole, or two readings of other units.
+void put_by_units(std::string_view text, LogTable::Row& row) {
+  struct OfUnit {
+    std::string_view unit, column, whole;
+  };
+  constexpr std::array<OfUnit, 8> kUnits{{{"%", "utilization.gpu", ""},
+                                          {"mib", "memory.used", "memory.total"},
+                                          {"mb", "memory.used", "memory.total"},
+                                          {"gib", "memory.used", "memory.total"},
+                                          {"gb", "memory.used", "memory.total"},
+                                          {"w", "power.draw", "power.limit"},
+                                          {"c", "temperature.gpu", ""},
+                                          {"mhz", "clocks.sm", ""}}};
+  LogTable::Row found;
+  std::vector<std::string> twice;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("|,;()[]", begin), text.size());
+    std::string_view rest = text.substr(begin, end - begin);
+    begin = end + 1;
+    rest.remove_prefix(std::min(rest.find_first_not_of(" :-"), rest.size()));
+    if (rest.empty() || !is_digit(rest[0])) continue;
+    Quantity used = take_whole_quantity(rest), whole;
+    if (rest.starts_with('/')) {
+      rest = trim(rest.substr(1));
+      whole = take_whole_quantity(rest);
+      if (used.unit.empty()) used.unit = whole.unit;
+    }
+    const std::string unit = lower(used.unit);
+    const auto known = std::find_if(kUnits.begin(), kUnits.end(), [&](const OfUnit& u) { return u.unit == unit; });
+    if (known == kUnits.end()) continue;
+    const std::string column =
+        rest.empty() ? fmt::format("{} [{}]", known->column, used.unit) : column_of(rest, used.unit);
+    if (column.empty()) continue;
+    if (!found.emplace(column, used.number).second) twice.push_back(column);
+    if (!whole.number.empty() && !known->whole.empty())
+      found.emplace(fmt::format("{} [{}]", known->whole, used.unit), whole.number);
+  }
+  for (const std::string& column : twice) found.erase(column);
+  constexpr std::size_t kFewest = 3;
+  if (found.size() >= kFewest) row.merge(found);
+}
+
 // "util 70% | mem 9000/24576 MiB": as with a sign between a name and its number, where a unit stands behind that.
 void put_signs(std::string& text) {
   constexpr std::array<std::string_view, 9> kNames{"util", "utilization", "usage", "load",       "mem",
@@ -185,6 +245,7 @@ std::vector<LogTable::Row> rows_of_words(std::string_view words) {
     const std::size_t end = i + 1 < gpus.size() ? gpus[i + 1].begin : text.size();
     LogTable::Row row;
     put_readings(std::string_view(text).substr(begin, end - begin), row);
+    if (row.empty() && !gpus.empty()) put_by_units(std::string_view(text).substr(begin, end - begin), row);
     if (row.empty()) continue;
     if (!gpus.empty()) row["index"] = gpus[i].index;
     rows.push_back(std::move(row));

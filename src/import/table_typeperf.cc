@@ -64,6 +64,13 @@ std::optional<double> value_of(std::string_view cell) {
   return parse_number<double>(number);
 }
 
+// "luid_0x0_0xE8C5_phys_0" before "luid_0x0_0x10A3B_phys_0": by their numbers.
+struct ByLuid {
+  bool operator()(const std::string& a, const std::string& b) const {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  }
+};
+
 struct Adapter {
   std::map<std::string, double> engines;  // the sums of their processes
   std::optional<double> memory;
@@ -80,7 +87,7 @@ Result<LogTable> table_of_typeperf(std::string_view text) {
     std::optional<double> memory;
   };
   std::vector<Reading> readings;
-  std::set<std::string> used;
+  std::set<std::string, ByLuid> used;
   std::vector<std::optional<Counter>> counters;
   std::string zone;
   std::vector<std::string_view> cells;

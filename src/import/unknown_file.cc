@@ -10,9 +10,13 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
+#include "import/blank_table.h"
+#include "import/column_rows.h"
+#include "import/column_words.h"
 #include "import/log_reader.h"
 #include "import/log_records.h"
 #include "import/table.h"
+#include "import/unnamed_columns.h"
 
 namespace headroom {
 
@@ -44,6 +48,8 @@ constexpr std::array kKinds{
     Kind{"", ".py", "a program in Python", "headroom run -- python3 {}"},
     Kind{"", ".sh", "a script", "headroom run -- sh {}"},
     Kind{"", ".ipynb", "a notebook", "headroom record --pid PID records its kernel while it runs"},
+    Kind{"PK\x03\x04", ".xlsx", "a workbook of Excel", "save its sheet as CSV, and give that to Headroom"},
+    Kind{"PK\x03\x04", ".ods", "a workbook of LibreOffice", "save its sheet as CSV, and give that to Headroom"},
     Kind{"PK\x03\x04", "", "a zip archive, such as torch.save and numpy.savez write", kLog},
     Kind{"\x80\x02", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
     Kind{"\x80\x03", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
@@ -179,6 +185,13 @@ struct Seen {
   bool table = false;                                 // the first line has several cells, and the next as many
 };
 
+// A cell of a header has no sentence in it, as lines that a program prints have between their commas.
+bool has_sentences(const std::vector<std::string_view>& cells) {
+  constexpr std::ptrdiff_t kMostBlanks = 6;
+  return std::any_of(cells.begin(), cells.end(),
+                     [](std::string_view cell) { return std::count(cell.begin(), cell.end(), ' ') > kMostBlanks; });
+}
+
 Seen look_at(std::string_view head) {
   Seen seen;
   std::size_t lines = 0, cells = 0;
@@ -186,7 +199,7 @@ Seen look_at(std::string_view head) {
   while (cursor.next()) {
     const std::string_view line = trim(cursor.line());
     if (line.empty()) continue;
-    if (lines == 0) seen.first = line, cells = csv_cells(line).size();
+    if (lines == 0) seen.first = line, cells = has_sentences(csv_cells(line)) ? 0 : csv_cells(line).size();
     if (lines == 1) seen.table = cells > 1 && csv_cells(line).size() == cells;
     if (is_progress(line)) ++seen.progress;
     if (const auto row = csv_cells(line); is_row_of_readings(row)) ++seen.readings, seen.cells = row.size();
@@ -247,6 +260,9 @@ namespace {
 bool begins_json(std::string_view text) {
   if (!text.starts_with('[')) return text.starts_with('{');
   const std::string_view inside = trim(text.substr(1));
+  const auto behind = inside.find_first_not_of("0123456789");  // "[2025-11-05 10:00:00] iteration 100"
+  if (behind > 0 && behind < inside.size() && std::string_view("-:/").find(inside[behind]) != std::string_view::npos)
+    return false;
   return inside.empty() || std::string_view("[{\"]-0123456789").find(inside[0]) != std::string_view::npos;
 }
 
@@ -277,6 +293,28 @@ std::optional<Error> unknown_structure(const std::string& name, std::string_view
 }
 
 }  // namespace
+
+Error unknown_table(const std::string& name, const std::vector<std::string_view>& names) {
+  constexpr std::size_t kShown = 12;
+  const std::size_t shown = names.size() > kShown + 1 ? kShown : names.size();
+  std::vector<std::string> called;
+  for (std::size_t i = 0; i < shown; ++i) called.push_back(visible(header_as_utf8(names[i].substr(0, kLongestHeader))));
+  std::string list = join(called, ", ");
+  if (shown < names.size()) list += fmt::format(" and {} others", names.size() - shown);
+  if (const std::string told = numbered_columns_hint(names); !told.empty())
+    return {
+        Errc::kInvalidInput,
+        fmt::format("{}: a table with a column of each GPU, and whether that is its use, its power or its memory no "
+                    "cell says: {}",
+                    name, list),
+        fmt::format("of their use: --columns {}; gpu0_power_w is its power, gpu0_memory_used_mib its memory",
+                    typed_word(told))};
+  return {Errc::kInvalidInput,
+          fmt::format("{}: a table of which no column is a reading of a GPU that is known: {}", name, list),
+          fmt::format("if one is: --columns NAME=utilization.gpu,NAME=timestamp,…, of several GPUs NAME=gpu0_util,"
+                      "NAME=gpu1_util,…; else {}",
+                      kLog)};
+}
 
 Error unknown_file(const std::string& name, std::string_view text) {
   const auto error = [&](std::string_view what, std::string_view next) {
@@ -313,10 +351,11 @@ Error unknown_file(const std::string& name, std::string_view text) {
     return error("tasks of a batch, not a log", fmt::format("headroom batch {} runs them", typed_word(name)));
   if (auto known = unknown_structure(name, head)) return std::move(*known);
   constexpr std::size_t kEnough = 3, kShown = 120;
-  if (seen.table)
-    return error(fmt::format("a table of which no column is a reading of a GPU that is known: {}",
-                             fmt::join(csv_cells(seen.first.substr(0, kShown)), ", ")),
-                 "if one is: --columns NAME=utilization.gpu,NAME=timestamp; else " + std::string(kLog));
+  if (seen.table) return unknown_table(name, cells);
+  if (const auto row = row_of_blanks(seen.first); !row.empty())
+    return error(
+        fmt::format("rows of {} cells between blanks and no header, so what they mean is not known", row.size()),
+        columns_hint({row.begin(), row.end()}));
   if (!seen.table && seen.readings >= kEnough)
     return error(fmt::format("rows of {} numbers and no header, so what they mean is not known", seen.cells),
                  "say it with --columns utilization.gpu,memory.used,… in the order given to --query-gpu");

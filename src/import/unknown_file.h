@@ -12,6 +12,9 @@ namespace headroom {
 // place. `name` is for messages and has the ending that some kinds are told by.
 [[nodiscard]] Error unknown_file(const std::string& name, std::string_view text);
 
+// Of a table with these columns, of which none is known as a reading of a GPU.
+[[nodiscard]] Error unknown_table(const std::string& name, const std::vector<std::string_view>& names);
+
 // A header of a table that is known, and no log of GPUs: of processes, or what nsys stats makes of a report.
 [[nodiscard]] bool is_other_table(const std::vector<std::string_view>& cells);
 

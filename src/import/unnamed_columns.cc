@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
-#include "import/log_time.h"
+#include "import/column_rows.h"
 
 namespace headroom {
 
@@ -24,7 +24,7 @@ bool is_performance_state(std::string_view cell) {
 
 // The name that a cell shows its column to have; "" where it may be any reading.
 std::string_view shown_name(std::string_view cell) {
-  if (cell.find(':') != std::string_view::npos && TimeReader({}).read(cell)) return "timestamp";
+  if (is_time(cell)) return "timestamp";
   if (cell.starts_with("GPU-") || cell.starts_with("MIG-")) return "uuid";
   if (is_bus_id(cell)) return "pci.bus_id";
   if (is_performance_state(cell)) return "pstate";

@@ -175,9 +175,9 @@ std::string read_of_times(const Explanation& e) {
   for (const Loss& loss : e.losses) {
     if (loss.what == info(LossKind::kNoTimestamps).name && !loss.detail.empty()) words += ". In the log " + loss.detail;
     if (loss.what == info(LossKind::kAssumedDateOrder).name)
-      words += loss.detail.starts_with("read with the day first")
-                   ? ". In the log all times are of one date, read with the day first, as where numbers have decimal "
-                     "commas (--date-order says it)"
+      words += loss.detail.starts_with("read with")
+                   ? fmt::format(". In the log all times are of one date, {} (--date-order says it)",
+                                 loss.detail.substr(0, loss.detail.find(": '")))
                    : fmt::format(". In the log {} (--date-order says it)", info(LossKind::kAssumedDateOrder).help);
     if (loss.what == info(LossKind::kNoGpuColumn).name && loss.detail.starts_with("the rows below"))
       words += ". In the log " + loss.detail;

@@ -88,8 +88,9 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   EXPECT_THAT(to_text(e, options), HasSubstr("In the log the rows below each time are taken as one of each GPU, in"));
   e.losses = {make_loss(LossKind::kNoGpuColumn, 1, "no column says which GPU a row is about: taken as one GPU")};
   EXPECT_THAT(to_text(e, options), Not(HasSubstr("taken as one GPU"))) << "it is what most such logs are";
-  e.losses = {make_loss(LossKind::kAssumedDateOrder, 1, "read with the day first, as where")};
-  EXPECT_THAT(to_text(e, options), HasSubstr("read with the day first, as where numbers have decimal commas"));
+  e.losses = {make_loss(LossKind::kAssumedDateOrder, 1,
+                        "read with the day first, as where numbers have decimal commas: '3/2'")};
+  EXPECT_THAT(to_text(e, options), HasSubstr("read with the day first, as where numbers have decimal commas\n"));
   e.losses = {make_loss(LossKind::kNoDate, 1, "times carry no year: taken as of 1972 (--start-date says it)")};
   EXPECT_THAT(to_text(e, options),
               HasSubstr("In the log times carry no year: taken as of 1972 (--start-date says it)."));

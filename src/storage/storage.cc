@@ -12,6 +12,7 @@
 #include "storage/find_storage.h"
 #include "storage/journal_storage.h"
 #include "storage/postgres_storage.h"
+#include "storage/printed_study.h"
 #include "storage/sqlite_storage.h"
 
 namespace headroom {
@@ -19,13 +20,6 @@ namespace headroom {
 namespace {
 
 constexpr const char* kNameIt = "name the file that optuna.create_study(storage=…) was given";
-
-// What Optuna printed of a study, "[I 2025-03-10 10:00:00,101] A new study created in memory …", is not the study.
-bool is_printed_by_optuna(std::string_view beginning) {
-  return beginning.find(" A new study created ") != std::string_view::npos ||
-         (beginning.find("] Trial ") != std::string_view::npos &&
-          beginning.find(" finished with value: ") != std::string_view::npos);
-}
 
 // What study.trials_dataframe() wrote into a file, ",number,value,datetime_start,…", has no direction of the study and
 // nothing of what its parameters are drawn from.
@@ -80,9 +74,17 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
     case FileKind::kEmpty:
       return fail(Errc::kInvalidInput, "the file is empty: there is no study in it yet", kNameIt);
     default:
-      if (is_printed_by_optuna(beginning))
+      if (is_printed_by_optuna(beginning)) {
+        constexpr std::size_t kMostPrinted = std::size_t{64} << 20;
+        const std::string told = told_by_optuna(read_regular(path, kMostPrinted).value_or(""));
+        const bool kept = beginning.find(" A new study created in RDB ") != std::string::npos ||
+                          beginning.find(" A new study created in Journal ") != std::string::npos;
         return fail(Errc::kInvalidInput,
-                    "it is what Optuna printed, and not the study, which has the times of its trials", kKeepNext);
+                    fmt::format("it is what Optuna printed{}, and not the study, which has the begin of each trial and "
+                                "what its parameters are drawn from",
+                                told.empty() ? "" : fmt::format(" ({})", told)),
+                    kept ? kNameIt : kKeepNext);
+      }
       if (is_trials_table(beginning))
         return fail(Errc::kInvalidInput,
                     "it is a table of trials, as trials_dataframe() makes it, and not the study, which has its "

@@ -56,6 +56,12 @@ TEST(ReadStorage, FilesThatAreNoneAreNamed) {
   ASSERT_TRUE(write_file(folder.file("tune.log"),
                          "[I 2025-03-10 10:00:00,101] A new study created in memory with name: no-name-1f2e\n"));
   EXPECT_NE(error("tune.log").what.find("it is what Optuna printed"), std::string::npos);
+  EXPECT_EQ(error("tune.log").hint.find("keep the next one"), 0U);
+  ASSERT_TRUE(write_file(folder.file("kept.log"),
+                         "[I 2025-03-10 10:00:00,101] A new study created in RDB with name: resnet\n"
+                         "[I 2025-03-10 10:00:30,101] Trial 0 pruned. \n"));
+  EXPECT_NE(error("kept.log").what.find("(1 trial was pruned)"), std::string::npos) << error("kept.log").what;
+  EXPECT_EQ(error("kept.log").hint.find("name the file"), 0U) << "there is one";
   ASSERT_TRUE(write_file(folder.file("trials.csv"), ",number,value,datetime_start,datetime_complete,duration,state\n"));
   EXPECT_NE(error("trials.csv").what.find("trials_dataframe()"), std::string::npos);
   ASSERT_TRUE(write_file(folder.file("trace.json"), "{\n \"schemaVersion\": 1,\n \"traceEvents\": []}\n"));

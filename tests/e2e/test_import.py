@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """headroom import: foreign logs become recordings, and what was lost on the way is said."""
+import datetime
 import json
 import os
 import pathlib
@@ -207,6 +208,8 @@ FILES = {
     "box.log": ("".join(box(s) for s in range(60)), ""),
     "untimed.csv": (rows("gpu_util,mem_used_mb", lambda s: f"{s},4000"), "--log-interval 1s"),
     "dates.csv": ("timestamp,gpu_util\n02-11-2025 10:00:00,20\n03-12-2025 10:00:01,30\n", "--date-order day-first"),
+    "panel.csv": (rows("Time,gpu0,gpu1", lambda s: f"2025-02-03 10:00:{s:02},{s},40"),
+                  "--columns gpu0=gpu0_util,gpu1=gpu1_util"),
     "threads.csv": (rows("time,thread,gpu_util_percent",
                          lambda s: "\n".join(f"2025-02-03 10:{s:02}:00,{gpu},{50 + gpu}" for gpu in (0, 1))),
                     "--columns thread=index"),
@@ -235,6 +238,18 @@ def test_each_next_command_runs_on_the_log_that_it_was_said_of(headroom, tmp_pat
         for command in commands:
             again = headroom(*shlex.split(command)[1:])
             assert again.returncode == 0, f"{command}: {again.stderr}"
+
+
+@pytest.mark.parametrize("options, date", [([], "20 November 2021"), (["--date-order", "year-first"], "21 November 2020")])
+def test_which_number_of_a_short_date_is_the_year_can_be_said(headroom, tmp_path, options, date):
+    text = "timestamp,gpu_util\n" + "".join(f"20/11/21 10:00:{s:02},{s}\n" for s in range(20))
+    (tmp_path / "short.csv").write_text(text)
+    done = headroom("import", "short.csv", "--output", "short.hrec", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    start = datetime.datetime.fromtimestamp(json.loads(done.stdout)["start_ns"] / 1e9, datetime.timezone.utc)
+    assert f"{start.day} {start:%B} {start.year}" == date
+    assumed = [loss for loss in json.loads(done.stdout)["losses"] if loss["what"] == "assumed_date_order"]
+    assert len(assumed) == (0 if options else 1)
 
 
 def log_of(rows, line):

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Prometheus answers: series over a range, or of moments.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "import/json_members.h"
+#include "import/log_column.h"
+#include "import/table.h"
+
+namespace headroom {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Where a series is from: what its exporter calls the host, or the address that was scraped, without its port.
+std::string host_of_series(const Json& labels) {
+  for (const char* name : {"Hostname", "hostname", "host", "node", "kubernetes_node", "exported_instance"})
+    if (std::string host = json_member(labels, name); !host.empty()) return host;
+  const std::string instance = json_member(labels, "instance");
+  const auto port = instance.rfind(':');
+  const bool has_port = port != std::string::npos && port + 1 < instance.size() && port == instance.find(':') &&
+                        instance.find_first_not_of("0123456789", port + 1) == std::string::npos;
+  return instance.substr(0, has_port ? port : instance.size());
+}
+
+// The number of a series' GPU: "0" of gpu="0", and of device="nvidia0".
+std::string index_of_series(const Json& labels) {
+  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device", "GpuIndex"}) {
+    const std::string value = json_member(labels, name);
+    const std::string digits = value.substr(value.find_last_not_of("0123456789") + 1);
+    if (!digits.empty()) return digits;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string column_of_series(const std::string& name) {
+  if (const auto column = dcgm_column(name); !column.empty()) return std::string(column);
+  const auto rule = csv_column(name);
+  const bool kept = rule && !rule->gpu &&
+                    (rule->role == ColumnRole::kMetric || rule->role == ColumnRole::kReasonBit ||
+                     (rule->role == ColumnRole::kFact && rule->fact == DeviceFact::kMemoryTotal));
+  return kept ? name : "";
+}
+
+namespace {
+
+// Series of Prometheus, of one answer or several.
+class PrometheusSeries {
+ public:
+  void add(const Json& series);
+  [[nodiscard]] LogTable table() const {
+    LogTable table;
+    for (const auto& [key, row] : rows_) table.add(row);
+    table.left_out.assign(left_out_.begin(), left_out_.end());
+    return table;
+  }
+  [[nodiscard]] bool nameless() const { return nameless_; }
+  // Answers of one moment each, and all of the same.
+  [[nodiscard]] bool once() const {
+    return instant_ && !rows_.empty() && rows_.begin()->first.first == rows_.rbegin()->first.first;
+  }
+
+ private:
+  std::map<std::pair<double, std::string>, LogTable::Row> rows_;  // by time and GPU
+  std::set<std::string> left_out_;
+  bool nameless_ = false, instant_ = false;
+};
+
+void PrometheusSeries::add(const Json& series) {
+  const bool known = series.is_object() && series.contains("metric") && series["metric"].is_object();
+  const bool range = known && series.contains("values") && series["values"].is_array();
+  if (!known || (!range && !series.contains("value"))) return;
+  instant_ = instant_ || !range;
+  const Json& labels = series["metric"];
+  const std::string metric = json_member(labels, "__name__"), column = column_of_series(metric);
+  nameless_ = nameless_ || metric.empty();
+  if (column.empty()) {
+    if (!metric.empty()) left_out_.insert(metric);
+    return;
+  }
+  const std::string index = index_of_series(labels), host = host_of_series(labels);
+  const std::string lower_uuid = json_member(labels, "uuid");
+  const std::string uuid = lower_uuid.empty() ? json_member(labels, "UUID") : lower_uuid;
+  const std::string lower_name = json_member(labels, "name");
+  std::string name = lower_name.empty() ? json_member(labels, "modelName") : lower_name;
+  if (name.empty()) name = json_member(labels, "GpuDeviceName");  // of Ray
+  const auto put = [&](const Json& value) {
+    if (!value.is_array() || value.size() != 2 || !value[0].is_number()) return;
+    LogTable::Row& row = rows_[{value[0].get<double>(), uuid.empty() ? fmt::format("{} {}", host, index) : uuid}];
+    if (row.empty()) {
+      row["timestamp"] = fmt::format("{:.3f}", value[0].get<double>());
+      if (!index.empty()) row["index"] = index;
+      if (!host.empty()) row["hostname"] = host;
+      if (!uuid.empty()) row["uuid"] = uuid;
+      if (!name.empty()) row["name"] = name;
+    }
+    row[column] = json_cell(value[1]);
+  };
+  if (!range) return put(series["value"]);
+  for (const Json& value : series["values"]) put(value);
+}
+
+}  // namespace
+
+Result<LogTable> table_of_prometheus(std::string_view text) {
+  const char* const kHint =
+      "ask for a range: curl …/api/v1/query_range?query={__name__=~\"DCGM_FI_.*\"}&start=…&end=…&step=5";
+  PrometheusSeries all;
+  bool valid = false, results = false;
+  for (const std::string_view object : objects_of(text)) {
+    const Json answer = parse_json<Json>(object);
+    if (!answer.is_object()) continue;
+    valid = true;
+    const auto data = answer.find("data");
+    if (data == answer.end() || !data->is_object()) continue;
+    const auto found = data->find("result");
+    if (found == data->end() || !found->is_array()) continue;
+    results = true;
+    for (const Json& series : *found) all.add(series);
+  }
+  if (!valid) return fail(Errc::kInvalidInput, "not valid JSON", kHint);
+  if (!results) return fail(Errc::kInvalidInput, "no results in it", kHint);
+  LogTable table = all.table();
+  if (table.empty() && all.nameless())
+    return fail(Errc::kInvalidInput,
+                "a range of numbers without the name of their metric, as avg() and its like leave it",
+                "ask for the metric itself: curl …/api/v1/query_range?query=DCGM_FI_DEV_GPU_UTIL&start=…&end=…&step=5");
+  if (table.empty() || all.once())
+    return fail(Errc::kInvalidInput,
+                table.empty() ? "no series of a GPU over a range in it that is known" : "readings of one moment",
+                kHint);
+  return table;
+}
+
+}  // namespace headroom
