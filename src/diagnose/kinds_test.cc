@@ -158,6 +158,25 @@ TEST(Kinds, WhoReadsMuchInEachStepLoadsItsData) {
   EXPECT_THAT(reading(20'000'000, true).candidates, Contains(Cause::kHostGraphBuilding)) << "once is no step's";
 }
 
+// Each second: kernels for 0.7 of it, and then code of its own that sleeps, while so much is written in all of them, or
+// in one.
+TEST(Kinds, WhatWasWrittenOnceIsNoReasonForEachStep) {
+  const auto causes = [](bool once) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.7; })
+        .process(7, 1, 0, 60, 0.1, true, {cell(Metric::kWriteBytes, 200'000'000)});
+    builder.context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i)
+      builder.stacks(7, i, i + 0.7, kAwaits).stacks(7, i + 0.7, i + 1, {"train (/u/t.py:1)", "mix (/u/t.py:9)"});
+    const auto kept = [](double second) { return second < 5 ? 0.0 : 12e9; };
+    return explain(once ? with(builder.build(), SourceKind::kProcess, 0, Metric::kWriteBytes, kept) : builder.build())
+        .findings.front()
+        .candidates;
+  };
+  EXPECT_THAT(causes(false), Contains(Cause::kCheckpointSync));
+  EXPECT_THAT(causes(true), Not(Contains(Cause::kCheckpointSync)));
+}
+
 // For the second half nobody saw what it was at.
 TEST(Kinds, WhereStacksWereReadNoMoreThanFourCausesAreNamed) {
   RecordingBuilder builder(60);

@@ -134,6 +134,13 @@ void say_how_it_writes(const Analysis& a, const HostSummary& s, Finding& finding
     finding.title = "The GPU waits until the disk has what the job writes (fsync)";
     finding.advice =
         "wait for the disk (fsync) less often, once in many writes, or in a thread; or write to a faster disk";
+    // Who comes back from the disk wants a core first.
+    if (s.owner_delay >= a.limits[Threshold::kMajority] * part_claimed(finding.claims)) {
+      if (finding.cause) finding.candidates = {*finding.cause};
+      finding.cause.reset();
+      finding.candidates.push_back(Cause::kCpuOversubscribed);
+      finding.title += ", or for a CPU core after that";
+    }
     return;
   }
   const double ran = s.owner_cpu / std::max(1e-9, part_claimed(finding.claims));

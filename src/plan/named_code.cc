@@ -133,13 +133,14 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   option.gain.low = option.gain.high = 1;  // the simulation's to say
   option.gain.beside.clear();              // of one cause
   const double share = static_cast<double>(there) / static_cast<double>(finding.cost());
-  const std::string percent = human_percent(share);
-  const bool nearly_all = percent == human_percent(1);  // what rounds to all of it is not said, and counts as that
-  if (!nearly_all) option.gain.more += fmt::format("; that code has {} of that time", percent);
+  std::string percent = human_percent(share);
+  constexpr double kAll = 0.999;  // what rounds to all of it, and is less, is said to the digit
+  if (percent == human_percent(1) && share < kAll) percent = fmt::format("{:.1f} %", 100 * share);
+  if (percent != human_percent(1)) option.gain.more += fmt::format("; that code has {} of that time", percent);
   option.gain.more += "; how much of that can be had is not known";
   if (function != place) option.gain.more += fmt::format("; what {} costs other callers is not counted", function);
   describe(finding, made);
-  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .share = nearly_all ? 1 : share};
+  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .share = share};
   for (const std::size_t other : others) {
     made.change.also |= std::uint64_t{1} << other;
     option.gain.more += fmt::format("; in finding {} as well", other + 1);

@@ -35,23 +35,23 @@ def test_the_wait_for_another_rank_is_as_long_as_it_was_built(tmp_path, at, work
 
 
 def test_each_caller_of_a_helper_has_a_cause_of_its_own(tmp_path):
-    """Rounds of 4 s: twelve times 100 ms of tokenize and 200 of kernels, then 400 ms of evaluate; both call compute."""
+    """Rounds of 4 s: twelve times 100 ms of blend and 200 of kernels, then 400 ms of evaluate; both call compute."""
     def by(caller):
         return ["<module> (/u/helper.py:1)", f"{caller} (/u/helper.py:5)", "compute (/u/helper.py:2)"]
-    inner = [part for at in range(0, 3600, 300) for part in ((at, at + 100, by("tokenize")), (at + 100, at + 300, KERNELS))]
+    inner = [part for at in range(0, 3600, 300) for part in ((at, at + 100, by("blend")), (at + 100, at + 300, KERNELS))]
     rounds = again(0, SPAN, 4000, *inner, (3600, 4000, by("evaluate")))
     made = Made(SPAN).gpu(0, [part for part in rounds if part[2] is KERNELS])
     made.process(100, gpu=0, does=[(a, b, {"main": 0 if frames is KERNELS else 1}) for a, b, frames in rounds])
     answer = told(tmp_path, made.stacks(100, rounds))
     assert finding(answer, "validation")["title"].endswith(": compute (helper.py) called by evaluate (helper.py)")
-    tokenize = next(f for f in answer["findings"] if f["title"].endswith(": compute (helper.py) called by tokenize (helper.py)"))
+    blend = next(f for f in answer["findings"] if f["title"].endswith(": compute (helper.py) called by blend (helper.py)"))
     # Kernels follow upon the first 100 ms: those are the start-up.
     assert milliseconds(answer) == {"useful": 14400, "startup": 100, "host": 7100, "validation_host": 2400}
-    assert tokenize["gain"]["high"] == pytest.approx(24 / (24 - 7.1), rel=1e-9)
+    assert blend["gain"]["high"] == pytest.approx(24 / (24 - 7.1), rel=1e-9)
     assert finding(answer, "validation")["gain"]["high"] == pytest.approx(24 / (24 - 2.4), rel=1e-9)
     plan = json.loads(headroom(tmp_path, "plan", tmp_path / "made.jsonl", "--json").stdout)
     code = next(option for option in plan["options"] if option["id"] == "named_code")
-    assert "called by tokenize (helper.py)" in code["title"]
+    assert "called by blend (helper.py)" in code["title"]
 
 
 def test_the_line_that_a_gpu_waits_for_is_in_the_plan(tmp_path):

@@ -29,8 +29,8 @@ def test_code_that_waits_for_a_core_and_runs_is_told_with_both_and_has_a_change_
 
 def test_the_headline_and_the_finding_name_the_same_wait(tmp_path):
     answer = why(tmp_path, recording(tmp_path, "unseen/v_event_writer"))
-    assert "for code of the job that wanted a CPU core, mostly EventFile.add" in answer["headline"]
-    assert "waits for a CPU core" in answer["findings"][0]["title"]
+    assert "while the job wrote to storage" in answer["headline"]
+    assert "has what the job writes (fsync), or for a CPU core after that: EventFile.add" in answer["findings"][0]["title"]
 
 
 def test_gpus_in_turns_gain_what_the_one_waits_that_waits_least(tmp_path):

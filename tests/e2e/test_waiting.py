@@ -88,7 +88,7 @@ def test_a_job_fed_by_a_pipe_is_told_to_see_its_other_end(tmp_path):
 def test_a_helper_of_two_things_is_named_with_its_callers(tmp_path):
     _, answer = ran(tmp_path, "helper", gpus="1xA6000")
     titles = " ".join(without_line(f["title"]) for f in answer["findings"])
-    for caller in ("evaluate", "tokenize"):
+    for caller in ("evaluate", "blend"):
         assert f": compute (waiting_job.py) called by {caller} (waiting_job.py)" in titles
 
 
@@ -98,13 +98,13 @@ def test_each_caller_of_a_helper_has_a_cause_of_its_own(tmp_path):
         _, answer = ran(tmp_path, "helper", gpus="1xA6000")
     by_cause = {f["cause"]: f for f in answer["findings"]}
     assert without_line(by_cause["validation"]["title"]).endswith(": compute (waiting_job.py) called by evaluate (waiting_job.py)")
-    tokenize = next(f for f in answer["findings"]
-                    if without_line(f["title"]).endswith(": compute (waiting_job.py) called by tokenize (waiting_job.py)"))
-    if cores.idle < 0.5 and tokenize["cause"] == "cpu_oversubscribed":
+    blend = next(f for f in answer["findings"]
+                    if without_line(f["title"]).endswith(": compute (waiting_job.py) called by blend (waiting_job.py)"))
+    if cores.idle < 0.5 and blend["cause"] == "cpu_oversubscribed":
         abstain(f"machine busy: {cores.idle:.2f} cores idle, and its code had none")
     plan = json.loads(headroom(tmp_path, "plan", tmp_path / "run.hrec", "--json").stdout)
     code = next(option for option in plan["options"] if option["id"] == "named_code")
-    assert "called by tokenize (waiting_job.py)" in code["title"]
+    assert "called by blend (waiting_job.py)" in code["title"]
 
 
 def test_out_of_memory_is_named(tmp_path):

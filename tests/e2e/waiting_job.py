@@ -104,7 +104,7 @@ def evaluate():
     compute(0.5)
 
 
-def tokenize():
+def blend():
     compute(0.02)
 
 
@@ -112,7 +112,7 @@ def helper(seconds):
     gpu = headroom_sim.Device(0)
     for _ in range(int(seconds)):
         for _ in range(12):
-            tokenize()
+            blend()
             kernels(gpu, 20)
         evaluate()
 
