@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Too little memory of the host, and links that are slow: what shows them, and what looks like them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
