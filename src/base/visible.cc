@@ -79,12 +79,14 @@ std::string typed_word(std::string_view word) {
   while (!word.empty()) {
     const Letter letter = letter_at(word);
     const std::string_view bytes = word.substr(0, std::max<std::size_t>(1, letter.bytes));
-    if (letter.code == '\n' || letter.code == '\t')
+    if (letter.code == '\n' || letter.code == '\t') {
       text += letter.code == '\n' ? "\\n" : "\\t";
-    else if (letter.bytes == 0 || controls(letter.code))
+    } else if (letter.bytes == 0 || controls(letter.code)) {
       for (const char byte : bytes) text += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
-    else
-      text += (letter.code == '\'' || letter.code == '\\' ? "\\" : "") + std::string(bytes);
+    } else {
+      if (letter.code == '\'' || letter.code == '\\') text += '\\';
+      text += bytes;
+    }
     word.remove_prefix(bytes.size());
   }
   return text + "'";
