@@ -96,7 +96,7 @@ function(headroom_computes target)
   endif()
 endfunction()
 
-# What runs beside the job and what reads gigabytes: optimised in a build for development, too.
+# What runs beside the job: optimised in a build for development, too. (What reads files takes a third less to compile without.)
 function(headroom_hot target)
   if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     headroom_optimised(${target} O2)
