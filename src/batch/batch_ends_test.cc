@@ -39,5 +39,20 @@ TEST(BatchEnds, ATaskThatEndedMeanwhileIsNoOtherUser) {
   }
 }
 
+// A process that the driver lists long after that has the number of the task's, and is not the task's.
+TEST(BatchEnds, WhoHasTheNumberOfAnEndedTaskIsAnotherUserAfterAWhile) {
+  World world;
+  std::vector<bool> alone;
+  world.options.learn = [&](const TaskSpec&, const Attempt&, const std::string&, double,
+                            const scheduler::CloseAttempt& closed) { alone.push_back(closed.alone.whole); };
+  world.with(task("a")).with(task("b")).begin();
+  world.pass(kSecond).exit(1);
+  ASSERT_EQ(world.started().back(), 2u);
+  world.where[1] = 0;
+  for (int second = 0; second < 25; ++second) world.pass(kSecond).look();
+  world.exit(2);
+  EXPECT_EQ(alone, (std::vector<bool>{true, false}));
+}
+
 }  // namespace
 }  // namespace headroom::batch

@@ -47,43 +47,46 @@ void PlacementWatch::look_at_gpus(const Snapshot& now, Look& look) {
 }
 
 void PlacementWatch::look_at_gpu_processes(const Snapshot& now, Look& look) {
-  std::unordered_map<AttemptId, std::unordered_map<std::string, std::int64_t>> bytes;
-  std::unordered_map<AttemptId, double> util;
-  std::unordered_map<std::string, std::int64_t> ours;
+  GpuUse use;
   others_.compute.clear();
   for (const GpuProcessSnapshot& process : now.gpu_processes) {
     const auto id = processes_visible_ ? trees_.attempt_of(process.pid, now.at) : std::nullopt;
-    BookedAttempt* attempt = id ? book_.under_way(*id) : nullptr;
-    if (attempt == nullptr) {
-      if (process.kind != ContextKind::kGraphics && !trees_.is_ours(process.pid)) others_.compute.insert(process.uuid);
-      continue;
-    }
-    ours[process.uuid] += process.memory_bytes.value_or(0);
-    if (process.kind == ContextKind::kGraphics) continue;
-    Sightings& seen = attempt->seen;
-    seen.gpus.insert(process.uuid);
-    if (!attempt->gpus.empty() && !seen.misplaced && !contains(attempt->facts.gpu_uuids, process.uuid)) {
-      seen.misplaced = true;
-      look.misplaced.push_back({.attempt = *id, .uuid = process.uuid, .pid = process.pid});
-    }
-    if (process.memory_bytes) bytes[*id][process.uuid] += *process.memory_bytes;
-    if (process.sm_util_ratio) util[*id] += *process.sm_util_ratio;
+    if (BookedAttempt* attempt = id ? book_.under_way(*id) : nullptr)
+      add_process(*attempt, process, use, look);
+    else if (process.kind != ContextKind::kGraphics && !trees_.is_ours(process.pid))
+      others_.compute.insert(process.uuid);
   }
-  for (BookedAttempt* attempt : running()) {
-    Sightings& seen = attempt->seen;
-    auto& peak = attempt->facts.peak_gpu_bytes;
-    seen.gpu_bytes.reset(), seen.gpu_util.reset();
-    for (const auto& [uuid, used] : bytes[attempt->facts.id])
-      seen.gpu_bytes = std::max(seen.gpu_bytes.value_or(0), used);
-    if (seen.gpu_bytes) peak = std::max(*seen.gpu_bytes, peak.value_or(0));
-    if (const auto used = util.find(attempt->facts.id); used != util.end()) seen.gpu_util = used->second;
-    if (seen.gpu_util && *seen.gpu_util > 0 && !seen.first_kernel) seen.first_kernel = now.at;
-  }
+  for (BookedAttempt* attempt : running()) take(*attempt, use, now.at);
   others_.bytes.clear();
   if (!processes_visible_) return;
   for (const GpuSnapshot& gpu : now.gpus)
     if (gpu.used_bytes && gpu.processes_listed)
-      others_.bytes[gpu.uuid] = std::max<std::int64_t>(0, *gpu.used_bytes - ours[gpu.uuid]);
+      others_.bytes[gpu.uuid] = std::max<std::int64_t>(0, *gpu.used_bytes - use.bytes_of_gpu[gpu.uuid]);
+}
+
+void PlacementWatch::add_process(BookedAttempt& attempt, const GpuProcessSnapshot& process, GpuUse& use, Look& look) {
+  use.bytes_of_gpu[process.uuid] += process.memory_bytes.value_or(0);
+  if (process.kind == ContextKind::kGraphics) return;
+  Sightings& seen = attempt.seen;
+  seen.gpus.insert(process.uuid);
+  if (!attempt.gpus.empty() && !seen.misplaced && !contains(attempt.facts.gpu_uuids, process.uuid)) {
+    seen.misplaced = true;
+    look.misplaced.push_back({.attempt = attempt.facts.id, .uuid = process.uuid, .pid = process.pid});
+  }
+  GpuUse::OfAttempt& its = use.attempts[attempt.facts.id];
+  if (process.memory_bytes) its.bytes[process.uuid] += *process.memory_bytes;
+  if (process.sm_util_ratio) its.util = its.util.value_or(0) + *process.sm_util_ratio;
+}
+
+void PlacementWatch::take(BookedAttempt& attempt, GpuUse& use, Nanos at) {
+  const GpuUse::OfAttempt& its = use.attempts[attempt.facts.id];
+  Sightings& seen = attempt.seen;
+  seen.gpu_bytes.reset();
+  for (const auto& [uuid, bytes] : its.bytes) seen.gpu_bytes = std::max(seen.gpu_bytes.value_or(0), bytes);
+  auto& peak = attempt.facts.peak_gpu_bytes;
+  if (seen.gpu_bytes) peak = std::max(*seen.gpu_bytes, peak.value_or(0));
+  seen.gpu_util = its.util;
+  if (its.util.value_or(0) > 0 && !seen.first_kernel) seen.first_kernel = at;
 }
 
 void PlacementWatch::count_gpu_time(Nanos elapsed) {

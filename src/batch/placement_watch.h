@@ -45,8 +45,18 @@ class PlacementWatch {
   [[nodiscard]] const GpuSnapshot* gpu(const std::string& uuid) const;  // as last seen; null: never
 
  private:
+  struct GpuUse {  // by the driver's lists at one look
+    struct OfAttempt {
+      std::unordered_map<std::string, std::int64_t> bytes;  // by GPU
+      std::optional<double> util;                           // of all its processes
+    };
+    std::unordered_map<AttemptId, OfAttempt> attempts;
+    std::unordered_map<std::string, std::int64_t> bytes_of_gpu;  // of the batch, what draws on a screen too
+  };
   void look_at_gpus(const Snapshot& now, Look& look);
   void look_at_gpu_processes(const Snapshot& now, Look& look);
+  void add_process(BookedAttempt& attempt, const GpuProcessSnapshot& process, GpuUse& use, Look& look);
+  static void take(BookedAttempt& attempt, GpuUse& use, Nanos at);
   void count_gpu_time(Nanos elapsed);
   void check_for_gpu_use(Nanos now, Look& look);
   [[nodiscard]] std::vector<scheduler::GpuReading> gpu_readings() const;

@@ -17,7 +17,8 @@ std::optional<AttemptId> ProcessTrees::attempt_of(std::int64_t pid, Nanos now) {
   if (process.asked != 0 && now - process.asked < kAskAgain) return std::nullopt;
   process.asked = now;
   process.attempt = executor_.owner_of(pid);
-  process.ours = process.ours || process.attempt;
+  if (process.attempt) process.ours = now;
+  if (process.ours && now - *process.ours > kForgetProcess) process.ours.reset();
   if (process.attempt && book_.under_way(*process.attempt) == nullptr) process.attempt.reset();
   return process.attempt;
 }
@@ -26,7 +27,7 @@ void ProcessTrees::look(const Snapshot& now) {
   for (const ProcessSnapshot& seen : now.processes) {
     const auto attempt = attempt_of(seen.pid, now.at);
     Process& process = processes_[seen.pid];
-    if (attempt) process.attempt = attempt, process.ours = true;
+    if (attempt) process.attempt = attempt, process.ours = now.at;
     process.looked = now.at;
     process.cpu = std::max(process.cpu, seen.cpu_time.value_or(0));
     process.core_wait = std::max(process.core_wait, seen.core_wait.value_or(0));
@@ -41,7 +42,7 @@ void ProcessTrees::look(const Snapshot& now) {
 
 void ProcessTrees::ended(std::int64_t pid, Nanos at) {
   Process& process = processes_[pid];
-  process.ours = true;
+  process.ours = at;
   process.asked = std::max(process.asked, at);
 }
 

@@ -26,7 +26,7 @@ class ProcessTrees {
   // The process that an attempt was started as is gone.
   void ended(std::int64_t pid, Nanos at);
   // Whether it belongs to an attempt of this batch that is under way or ended not long ago: lists of processes that
-  // were read before name those.
+  // were read before name those. A while after that whoever has its number is somebody else.
   [[nodiscard]] bool is_ours(std::int64_t pid) const;
   // Of all its processes that were seen lately; those that have ended count with what they had used.
   [[nodiscard]] Use use_of(AttemptId attempt) const;
@@ -34,7 +34,7 @@ class ProcessTrees {
  private:
   struct Process {
     std::optional<AttemptId> attempt;
-    bool ours = false;  // whatever became of that attempt
+    std::optional<Nanos> ours;  // when it last was of an attempt, whatever became of that
     Nanos looked = 0, asked = 0, cpu = 0, core_wait = 0;
     std::int64_t rss = 0, io = 0;
   };

@@ -17,6 +17,9 @@ class Reader {
 
   // `at` is the tick's instant on CLOCK_BOOTTIME, rounded to 1 us; it only grows.
   virtual void read(Nanos at, RecordingSink& sink) = 0;
+  // It has nothing to read before that instant, and may be left in peace until then; 0: it is to be asked at every
+  // tick.
+  [[nodiscard]] virtual Nanos idle_until() const { return 0; }
 };
 
 }  // namespace headroom

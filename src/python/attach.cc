@@ -21,7 +21,6 @@
 #include "base/strings.h"
 #include "host/proc_dir.h"
 #include "host/proc_parse.h"
-#include "python/elf_symbols.h"
 
 namespace headroom::python {
 
@@ -166,7 +165,6 @@ int minor_in_name(std::string_view path) {
 namespace {
 
 constexpr std::size_t kMostMaps = 32 * 1024 * 1024;
-constexpr std::array<std::string_view, 4> kNames{"_PyRuntime", "PyCode_Type", "PyFrame_Type", "Py_Version"};
 
 std::string link_target(const std::string& path) {
   char target[PATH_MAX];
@@ -196,15 +194,9 @@ Result<Fd> open_mapped(const std::string& path) {
   return open_regular(fmt::format("/proc/self/fd/{}", there.get()));
 }
 
-Result<ElfSymbols> symbols_of(std::int64_t pid, std::string_view path, bool exe) {
+Result<Fd> open_program(std::int64_t pid, std::string_view path, bool exe) {
   // The program itself by its link: it may have been deleted or replaced since.
-  HR_TRY(const Fd fd,
-         exe ? open_read(fmt::format("/proc/{}/exe", pid)) : open_mapped(fmt::format("/proc/{}/root{}", pid, path)));
-  const ReadAt read = [&](std::uint64_t offset, std::span<std::byte> into) {
-    if (offset > INT64_MAX) return false;
-    return ::pread(fd.get(), into.data(), into.size(), static_cast<off_t>(offset)) == static_cast<ssize_t>(into.size());
-  };
-  return find_symbols(read, kNames);
+  return exe ? open_read(fmt::format("/proc/{}/exe", pid)) : open_mapped(fmt::format("/proc/{}/root{}", pid, path));
 }
 
 // By the names of what is mapped: Python's own extensions and folders tell, where the program's name does not.
@@ -250,7 +242,7 @@ Error gone() { return {Errc::kIo, "the process has ended", ""}; }
 
 }  // namespace
 
-Result<Target> find_python(std::int64_t pid, ProcessMemory& memory) {
+Result<Target> find_python(std::int64_t pid, ProcessMemory& memory, KnownFiles& known) {
 #if !defined(__x86_64__)
   return fail(Errc::kUnsupported, "Python stacks are read on x86-64 only");
 #endif
@@ -262,8 +254,9 @@ Result<Target> find_python(std::int64_t pid, ProcessMemory& memory) {
   const auto files = mapped_files(*maps);
   const std::string exe = link_target(fmt::format("/proc/{}/exe", pid));
   for (const MappedFile& file : likely(files, exe)) {
-    const auto elf = symbols_of(pid, file.path, file.path == exe);
-    if (!elf || !elf->values[1]) continue;
+    const auto program = open_program(pid, file.path, file.path == exe);
+    const ElfSymbols* elf = program ? known.symbols_of(*program) : nullptr;
+    if (elf == nullptr || !elf->values[1]) continue;
     const auto bias = load_bias(*elf, file.offset, file.begin);
     const int minor = minor_by_names(files, file.path);
     if (!elf->values[0]) return tl::unexpected(unknown_version(std::max(minor, 0)));  // before 3.7 there was none

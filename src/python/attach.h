@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "python/known_files.h"
 #include "python/walker.h"
 
 namespace headroom::python {
@@ -42,6 +43,6 @@ struct MappedFile {
 
 // Finds the interpreter in a process: by the dynamic symbols of the file that holds it, as the process itself sees that
 // file (/proc/<pid>/root), and where it is mapped. Errors as PythonProcess::attach says.
-[[nodiscard]] Result<Target> find_python(std::int64_t pid, ProcessMemory& memory);
+[[nodiscard]] Result<Target> find_python(std::int64_t pid, ProcessMemory& memory, KnownFiles& known);
 
 }  // namespace headroom::python

@@ -31,9 +31,10 @@ PythonProcess::PythonProcess(PythonProcess&&) noexcept = default;
 PythonProcess& PythonProcess::operator=(PythonProcess&&) noexcept = default;
 PythonProcess::~PythonProcess() = default;
 
-Result<PythonProcess> PythonProcess::attach(std::int64_t pid, LinesOf lines) {
+Result<PythonProcess> PythonProcess::attach(std::int64_t pid, LinesOf lines, KnownFiles* files) {
   auto memory = std::make_unique<ProcessMemory>(static_cast<pid_t>(pid));
-  HR_TRY(const Target target, find_python(pid, *memory));
+  KnownFiles none;
+  HR_TRY(const Target target, find_python(pid, *memory, files != nullptr ? *files : none));
   PythonProcess process(pid, target);
   process.memory_ = std::move(memory);
   process.source_ = std::make_unique<SourceFiles>(pid);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "python/known_files.h"
 #include "python/walker.h"
 
 namespace headroom::python {
@@ -32,7 +33,9 @@ class PythonProcess {
  public:
   // kNotFound: there is no Python in it. kBusy: none that has started yet. kNoPermission: `what` and `hint` say why,
   // and what helps. kUnsupported: a Python that cannot be read, or another machine's. kIo: it is gone.
-  [[nodiscard]] static Result<PythonProcess> attach(std::int64_t pid, LinesOf lines = LinesOf::kOwnCode);
+  // `files` are those of earlier calls, which need not be read again; null: there were none.
+  [[nodiscard]] static Result<PythonProcess> attach(std::int64_t pid, LinesOf lines = LinesOf::kOwnCode,
+                                                    KnownFiles* files = nullptr);
 
   enum class Outcome : std::uint8_t {
     kRead,

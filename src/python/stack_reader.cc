@@ -82,7 +82,6 @@ bool StackReader::is_asked() const {
   return !requests_.empty();
 }
 
-// Processes without Python are looked at rarely.
 Nanos StackReader::next_due() const {
   Nanos next = find_at_;
   for (const Member& member : members_) {
@@ -220,9 +219,15 @@ void StackReader::look_after(Member& member, Nanos at, RecordingSink& sink) {
 }
 
 void StackReader::attach(Member& member, Nanos at, RecordingSink& sink) {
-  --attaches_left_;
-  auto process = PythonProcess::attach(member.pid);
   const Nanos age = at - member.start;
+  const auto look_again = [&](bool again) {
+    member.look_at = again ? at + std::clamp(age / 4, kFindYoung, 2 * kSecond) : 0;
+  };
+  const auto clock = host::process_cpu_clock(member.pid);
+  if (clock && clock == member.without) return look_again(age < kYoung);  // it has not run since
+  --attaches_left_;
+  ++searches_;
+  auto process = PythonProcess::attach(member.pid, LinesOf::kOwnCode, &files_);
   if (process) {
     member.python = std::move(*process);
     member.failures = 0;
@@ -237,8 +242,8 @@ void StackReader::attach(Member& member, Nanos at, RecordingSink& sink) {
   }
   const bool final = code == Errc::kNoPermission || code == Errc::kUnsupported || code == Errc::kInvalidInput;
   if (final && age >= kSayDeclined) decline(member, process.error().what, sink);
-  const bool again = age < kYoung || code == Errc::kBusy;
-  member.look_at = again ? at + std::clamp(age / 4, kFindYoung, 2 * kSecond) : 0;
+  member.without = code == Errc::kNotFound ? clock : std::nullopt;
+  look_again(age < kYoung || code == Errc::kBusy);
 }
 
 void StackReader::detach(Member& member, Nanos look_at) {

@@ -54,9 +54,12 @@ class StackReader final : public Reader {
   explicit StackReader(StackOptions options);
 
   void read(Nanos at, RecordingSink& sink) override;
+  // Processes without Python are looked at rarely. What watch() was told meanwhile waits until then: a second at most.
+  [[nodiscard]] Nanos idle_until() const override { return idle_until_; }
   void watch(std::int64_t pid);  // one more root; from any thread
 
-  [[nodiscard]] std::size_t processes() const;  // whose stacks are read now
+  [[nodiscard]] std::size_t processes() const;                      // whose stacks are read now
+  [[nodiscard]] std::size_t searches() const { return searches_; }  // for Python in a process, so far
 
  private:
   struct Thread {
@@ -76,6 +79,7 @@ class StackReader final : public Reader {
     Nanos look_at = 0;             // when it is looked into (again); 0: when its name changes
     Nanos check_at = 0;            // when to see whether it is still there
     std::optional<Nanos> checked;  // its CPU time before that was last seen
+    std::optional<Nanos> without;  // likewise, before it was last searched and there was no Python in it
     std::string declined;          // as announced
     bool left_out_counted = false, threads_counted = false, interpreters_counted = false, code_counted = false;
     std::size_t incomplete =
@@ -125,6 +129,8 @@ class StackReader final : public Reader {
   Nanos idle_until_ = 0;   // before, there is nothing to look at
   Nanos look_from_ = 0;    // before, the cost of the looks so far is not paid
   int attaches_left_ = 0;  // in this call
+  std::size_t searches_ = 0;
+  KnownFiles files_;
   StackSample sample_;
   CodeNames names_;
   std::vector<TextId> ids_;

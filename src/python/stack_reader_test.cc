@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/time.h"
 #include "model/entities.h"
 #include "python/testing.h"
@@ -85,6 +86,21 @@ train()
   EXPECT_THAT(texts_of(recording, worker_rows.back()), Contains("worker (<string>:3)"));
   EXPECT_EQ(worker_rows.back().value, 0);
   for (const Loss& loss : recording.losses) EXPECT_EQ(loss.what, "stack_rejected") << loss.detail;
+}
+
+// It cannot have turned into Python without running. (What has a name of its own by then is looked into when that
+// changes.)
+TEST(StackReader, AProcessThatDoesNotRunIsSearchedOnce) {
+  Program one("/bin/sh", "exec sleep 1000"), other("/bin/sh", "exec sleep 1000");
+  for (const Program* program : {&one, &other})
+    while (read_file(fmt::format("/proc/{}/stat", program->pid())).value().find("(sleep) S") == std::string::npos)
+      std::this_thread::yield();
+  StackReader reader({.pids = {one.pid(), other.pid()}});
+  MemorySink sink;
+  const Nanos begin = boottime_now();
+  for (int i = 0; i < 60; ++i) reader.read(begin + i * 250 * kMillisecond, sink);
+  EXPECT_EQ(reader.searches(), 2U);
+  EXPECT_GT(reader.idle_until(), begin + 59 * 250 * kMillisecond);
 }
 
 TEST(StackReader, LooksWaitUntilTheirCostIsPaid) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "base/strings.h"
@@ -93,6 +94,8 @@ void Sampler::tick() {
   next_ += ((now - next_) / options_.interval + 1) * options_.interval;
   const Nanos at = now_rounded();
   read(at, 0);
+  if (const Nanos idle = idle_until() - next_; idle > 0)
+    next_ += (idle + options_.interval - 1) / options_.interval * options_.interval;
   if (!options_.is_main) return;
   if (last_cost_ == 0 || at - last_cost_ >= options_.cost_interval) add_cost(at);
 }
@@ -111,6 +114,14 @@ Nanos Sampler::now_rounded() {
 
 void Sampler::read(Nanos at, std::size_t first) {
   for (std::size_t i = first; i < readers_.size(); ++i) readers_[i]->read(at, sink_);
+}
+
+// Until when none of its readers has anything to read. The main one tells what recording costs, too.
+Nanos Sampler::idle_until() const {
+  if (options_.is_main || readers_.empty()) return 0;
+  Nanos first = std::numeric_limits<Nanos>::max();
+  for (const auto& reader : readers_) first = std::min(first, reader->idle_until());
+  return first;
 }
 
 void Sampler::count_lateness(Nanos now) {

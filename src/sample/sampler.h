@@ -65,6 +65,7 @@ struct SamplerOptions {
 // CLOCK_BOOTTIME: a late one does not shift the next, and one whose time has passed is counted, not caught up with.
 //   losses   late_tick: began more than half an interval late; missed_tick: left out
 //   events   gap [reason = suspended|late] over three intervals or more without a tick; clock_step [delta_ns]
+// Ticks before which every reader is idle do not take place: a thread that has nothing to look at sleeps.
 // All calls come from one thread; a reader that blocks delays the others, and is seen in the losses.
 class Sampler {
  public:
@@ -78,6 +79,7 @@ class Sampler {
  private:
   Nanos now_rounded();
   void read(Nanos at, std::size_t first);
+  [[nodiscard]] Nanos idle_until() const;
   void count_lateness(Nanos now);
   void watch_clocks(Nanos now);
   void add_cost(Nanos at);

@@ -64,6 +64,33 @@ TEST_F(SamplerTest, TicksAreAbsoluteHoweverLongAReadTakes) {
   EXPECT_TRUE(sink.recording().losses.empty());
 }
 
+class IdleReader final : public Reader {
+ public:
+  explicit IdleReader(std::vector<Nanos>& reads) : reads_(reads) {}
+  void read(Nanos at, RecordingSink&) override { reads_.push_back(at); }
+  [[nodiscard]] Nanos idle_until() const override { return reads_.empty() ? 0 : reads_.front() + 2500 * kMillisecond; }
+
+ private:
+  std::vector<Nanos>& reads_;
+};
+
+TEST_F(SamplerTest, ATickWithNothingToReadIsLeftOutAndMissesNothing) {
+  Sampler own(clock, sink, {.interval = kSecond, .is_main = false});
+  own.add(std::make_unique<IdleReader>(reads));
+  for (int i = 0; i < 3; ++i) clock.wait_until(own.next()), own.tick();
+  EXPECT_THAT(reads, ElementsAre(1000 * kSecond, 1003 * kSecond, 1004 * kSecond));
+  EXPECT_TRUE(sink.recording().losses.empty());
+}
+
+TEST_F(SamplerTest, OneReaderAtWorkIsAskedAtEveryTick) {
+  std::vector<Nanos> of_idle;
+  Sampler own(clock, sink, {.interval = kSecond, .is_main = false});
+  own.add(std::make_unique<IdleReader>(of_idle));
+  own.add(std::make_unique<FakeReader>(reads, clock));
+  for (int i = 0; i < 3; ++i) clock.wait_until(own.next()), own.tick();
+  EXPECT_THAT(reads, ElementsAre(1000 * kSecond, 1001 * kSecond, 1002 * kSecond));
+}
+
 TEST_F(SamplerTest, InstantsAreRoundedToMicrosecondsAndGrow) {
   sampler.add(std::make_unique<FakeReader>(reads, clock));
   clock.now += 1499;
