@@ -78,6 +78,28 @@ TEST(Kinds, AServerThatNobodyHasAskedYetDoesNotStartUp) {
   EXPECT_THAT(first->evidence, Contains(HasSubstr("at its own port 8080")));
 }
 
+// The first finding about the start of a process that is told what to do through a pipe, or at a terminal.
+Finding told_what_to_do(WaitChannel channel, bool by_its_child) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double t) { return t > 30 && std::fmod(t, 10) < 3 ? 1.0 : 0.0; }).sleeping_in(channel);
+  builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100);
+  if (by_its_child) builder.process(101, 100, 0, 100, 0.02);
+  builder.stacks(100, 0, 100, {"main (/u/session.py:5)"});
+  for (const Finding& finding : explain(builder.build()).findings)
+    if (finding.claims.front().account == Account::kStartup) return finding;
+  return {};
+}
+
+TEST(Kinds, WhoIsToldWhatToDoHasNotBegunToStart) {
+  EXPECT_EQ(
+      told_what_to_do(WaitChannel::kPipe, false).title,
+      "Start-up: before its first kernel the process waits for what comes through a pipe, mostly main (session.py:5)");
+  EXPECT_THAT(told_what_to_do(WaitChannel::kTerminal, false).title, HasSubstr("the process waits at a terminal"));
+  EXPECT_THAT(told_what_to_do(WaitChannel::kPipe, false).candidates,
+              ElementsAre(Cause::kInteractiveHoldingGpu, Cause::kStartupLoad));
+  EXPECT_EQ(told_what_to_do(WaitChannel::kPipe, true).cause, Cause::kStartupLoad) << "it may wait for what it started";
+}
+
 // 0.35 s each 4 s, which is no long pause, in a function that ran before the first kernel, too, or did not.
 Finding reads_again(const std::string& before) {
   RecordingBuilder builder(80);

@@ -222,6 +222,7 @@ Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
       compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")
                     : fmt::format("compiling: that was for {} beside", human_duration(compiled)));
   may_wait_for_room(a, finding);
+  may_wait_for_input(a, finding);
   return finding;
 }
 

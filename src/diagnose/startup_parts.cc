@@ -134,6 +134,22 @@ void may_wait_for_room(const Analysis& a, Finding& finding) {
   }
 }
 
+void may_wait_for_input(const Analysis& a, Finding& finding) {
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  const double most = a.limits[Threshold::kMajority] * part_claimed(finding.claims);
+  const bool terminal = s.owner_looks.share({WaitChannel::kTerminal}) >= most;
+  if (s.helpers > 0 || (!terminal && s.owner_looks.share({WaitChannel::kPipe}) < most)) return;
+  finding.title = fmt::format("Start-up: before its first kernel the process waits {}",
+                              terminal ? "at a terminal" : "for what comes through a pipe");
+  finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
+  finding.evidence.emplace_back("it had started no process of its own that could be at the other end");
+  finding.cause.reset();
+  finding.candidates = {Cause::kInteractiveHoldingGpu, Cause::kStartupLoad};
+  finding.confidence = Confidence::kMedium;
+  finding.advice = "see who sends it what it does first, and when; it may be what is loaded";
+  finding.remedy.reset();
+}
+
 Claims before_who_asks(const Analysis& a, const Claims& startup) {
   if (a.job.batch.present) return {};
   Claims waits;

@@ -14,6 +14,10 @@ void loads_unseen(const Analysis& a, Nanos compiled, Finding& finding);
 // until there was room.
 void may_wait_for_room(const Analysis& a, Finding& finding);
 
+// It was at a terminal, or on a pipe that no process which it started has the other end of: what it shall do first has
+// yet to come from there.
+void may_wait_for_input(const Analysis& a, Finding& finding);
+
 // Of time before the first kernel that in which a process listened at its own port: by its stacks it waited, and by its
 // waits for who connects.
 [[nodiscard]] Claims before_who_asks(const Analysis& a, const Claims& startup);
