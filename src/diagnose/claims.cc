@@ -10,6 +10,7 @@
 
 #include "analyze/ends.h"
 #include "base/human.h"
+#include "model/named_causes.h"
 
 namespace headroom::diagnose {
 
@@ -154,7 +155,9 @@ void say_of_which(Finding& finding, Nanos before) {
 namespace {
 
 // A job without a kernel has nothing that could wait: what else was said of its idle time is said by this.
-bool says_all(const Finding& finding) { return finding.cause == Cause::kJobNeverUsesGpu; }
+bool says_all(const Analysis& a, const Finding& finding) {
+  return finding.cause == Cause::kJobNeverUsesGpu || (a.ledger.busy() == 0 && may_be(finding, Cause::kJobNeverUsesGpu));
+}
 
 // Settles `finding` among those that cost more. False: nothing material is left of it.
 bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) {
@@ -163,7 +166,7 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
     if (settled[i].part_of) continue;
     Claims both = common(finding.claims, settled[i].claims);
     if (both.empty()) continue;
-    if (says_all(settled[i]) && is_held_idle(both.front().account)) return false;
+    if (says_all(a, settled[i]) && is_held_idle(both.front().account)) return false;
     if (2 * length(both) >= finding.cost()) {
       finding.part_of = i;
       finding.claims = std::move(both);

@@ -7,6 +7,7 @@
 
 #include "analyze/uses.h"
 #include "base/human.h"
+#include "diagnose/named_waits.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/users.h"
@@ -106,6 +107,8 @@ void may_hang(const Analysis& a, Finding& finding) {
   finding.cause.reset();
   finding.candidates = {Cause::kHang, Cause::kStartupLoad, Cause::kJobNeverUsesGpu};
   finding.confidence = Confidence::kMedium;
+  if (!seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]).empty())
+    finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   finding.evidence.push_back(owner_sentence(s));
   finding.advice = fmt::format("see what it waits for ({}): it may wait for ever; if it is not to use the GPU: {}",
                                stack_tool(a), kChecks);
