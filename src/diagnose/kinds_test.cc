@@ -91,9 +91,9 @@ Finding told_what_to_do(WaitChannel channel, bool by_its_child) {
 }
 
 TEST(Kinds, WhoIsToldWhatToDoHasNotBegunToStart) {
-  EXPECT_EQ(
-      told_what_to_do(WaitChannel::kPipe, false).title,
-      "Start-up: before its first kernel the process waits for what comes through a pipe, mostly main (session.py)");
+  EXPECT_EQ(told_what_to_do(WaitChannel::kPipe, false).title,
+            "Start-up: before its first kernel the process waits for what comes through a pipe or local socket, mostly "
+            "main (session.py)");
   EXPECT_THAT(told_what_to_do(WaitChannel::kTerminal, false).title, HasSubstr("the process waits at a terminal"));
   EXPECT_THAT(told_what_to_do(WaitChannel::kPipe, false).candidates,
               ElementsAre(Cause::kInteractiveHoldingGpu, Cause::kStartupLoad));

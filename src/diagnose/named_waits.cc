@@ -21,10 +21,18 @@ namespace headroom::diagnose {
 namespace {
 
 std::string_view place_of(WaitChannel channel) {
-  constexpr std::array<std::string_view, 12> kPlaces{
-      "on the CPU",          "in poll",         "on a lock",   "on a timer",
-      "on a pipe",           "on a connection", "on the disk", "on a remote file system",
-      "for a child process", "at a terminal",   "elsewhere",   "unknown"};
+  constexpr std::array<std::string_view, 12> kPlaces{"on the CPU",
+                                                     "in poll",
+                                                     "on a lock",
+                                                     "on a timer",
+                                                     "on a pipe or local socket",
+                                                     "on a connection",
+                                                     "on the disk",
+                                                     "on a remote file system",
+                                                     "for a child process",
+                                                     "at a terminal",
+                                                     "elsewhere",
+                                                     "unknown"};
   return kPlaces[static_cast<std::size_t>(channel)];
 }
 

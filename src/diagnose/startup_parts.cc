@@ -140,7 +140,7 @@ void may_wait_for_input(const Analysis& a, Finding& finding) {
   const bool terminal = s.owner_looks.share({WaitChannel::kTerminal}) >= most;
   if (s.helpers > 0 || (!terminal && s.owner_looks.share({WaitChannel::kPipe}) < most)) return;
   finding.title = fmt::format("Start-up: before its first kernel the process waits {}",
-                              terminal ? "at a terminal" : "for what comes through a pipe");
+                              terminal ? "at a terminal" : "for what comes through a pipe or local socket");
   finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   finding.evidence.emplace_back("it had started no process of its own that could be at the other end");
   finding.cause.reset();
