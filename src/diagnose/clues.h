@@ -60,7 +60,7 @@ inline constexpr std::array kClues{
     ClueInfo{Clue::kSlept, "it slept or waited for most of this time"},
     ClueInfo{Clue::kWantedCore, "its main thread waited for a core"},
     ClueInfo{Clue::kOnConnection, "it was seen asleep on a connection"},
-    ClueInfo{Clue::kOnPipe, "it was seen asleep on a pipe"},
+    ClueInfo{Clue::kOnPipe, "it was seen asleep on a pipe or local socket"},
     ClueInfo{Clue::kOnFullPipe, "it was seen asleep on a full pipe"},
     ClueInfo{Clue::kInPoll, "it was seen asleep in poll"},
     ClueInfo{Clue::kOnTimer, "it was seen asleep on a timer"},

@@ -38,7 +38,7 @@ std::string_view words_of(WaitChannel channel) {
     case WaitChannel::kSleep:
       return "sleeps for a time";
     case WaitChannel::kPipe:
-      return "waits at a pipe";
+      return "waits at a pipe or local socket";
     case WaitChannel::kSocket:
       return "waits for a connection";
     case WaitChannel::kDisk:
