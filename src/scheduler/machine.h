@@ -162,6 +162,21 @@ class Fit {
   [[nodiscard]] std::string obstacle(TaskIndex task, GpuIndex gpu, double gain) const;
 
  private:
+  enum class Obstacle : std::uint8_t {
+    kNone,
+    kNotUsable,
+    kLoneAttempt,
+    kFull,
+    kOthersCompute,
+    kMemory,
+    kHost,
+    kProbe,
+    kMeasuredAlone,
+    kNoGain
+  };
+  [[nodiscard]] Obstacle first_obstacle(TaskIndex task, const Gpu& gpu, const Need& need, double gain) const;
+  [[nodiscard]] int most_at_once() const;
+  [[nodiscard]] std::string missing_memory(const Gpu& gpu, const Need& need) const;
   [[nodiscard]] bool has_lone_attempt(const Gpu& gpu) const;
 
   const PlannerSetup& setup_;
