@@ -83,6 +83,25 @@ std::string other_way(const std::string& what) {
   return "headroom recordings lists what was recorded; 'last' is the newest";
 }
 
+// All that lie in a folder.
+Result<OpenedRecording> open_folder(std::string folder, const ImportOptions& options, const ReadOptions& read) {
+  HR_TRY(OpenedRecording all, open_merged(recordings_below(folder), options, read));
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  if (all.path.empty()) all.path = folder;
+  return all;
+}
+
+// By SQLite, which opens the file itself.
+Result<Recording> read_hrec(const std::string& path, bool was_packed, const ReadOptions& read) {
+  if (path == "-" || was_packed)
+    return fail(Errc::kInvalidInput, fmt::format("{}: a recording is read where it lies, as it is", path),
+                "unpack it to a file first");
+  auto recording = read_recording(path, read);
+  if (!recording && recording.error().code == Errc::kCorrupt && recording.error().hint.empty())
+    recording.error().hint = "the file is damaged or was not copied whole: copy it again, or record again";
+  return recording;
+}
+
 }  // namespace
 
 Result<std::string> name_of_recording(const std::string& what) {
@@ -109,29 +128,6 @@ Result<std::string> path_of_recording(const std::string& what) {
   if (name.error().code == Errc::kNotFound && !what.starts_with("last")) return what;
   return name;
 }
-
-namespace {
-
-// All that lie in a folder.
-Result<OpenedRecording> open_folder(std::string folder, const ImportOptions& options, const ReadOptions& read) {
-  HR_TRY(OpenedRecording all, open_merged(recordings_below(folder), options, read));
-  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
-  if (all.path.empty()) all.path = folder;
-  return all;
-}
-
-// By SQLite, which opens the file itself.
-Result<Recording> read_hrec(const std::string& path, bool was_packed, const ReadOptions& read) {
-  if (path == "-" || was_packed)
-    return fail(Errc::kInvalidInput, fmt::format("{}: a recording is read where it lies, as it is", path),
-                "unpack it to a file first");
-  auto recording = read_recording(path, read);
-  if (!recording && recording.error().code == Errc::kCorrupt && recording.error().hint.empty())
-    recording.error().hint = "the file is damaged or was not copied whole: copy it again, or record again";
-  return recording;
-}
-
-}  // namespace
 
 Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
   OpenedRecording opened;

@@ -158,7 +158,9 @@ class Maker {
     how_much(fix, finding, made);
     measured(made);
     if (!made.measured) keep_within_limits(e_, model_, made);
-    if (without_python(e_.meta)) in_native_words(option);
+    if (without_python(e_.meta))
+      for (std::string* text : {&option.title, &option.apply, &option.verify, &option.undo, &option.why_safe})
+        *text = native_words(std::move(*text));
     if (!is_there(made)) made_.push_back(std::move(made));
   }
 
@@ -169,30 +171,21 @@ class Maker {
     gain = finding.gain.value_or(Gain{.none = finding.bound, .unbounded = finding.unbounded});
     gain.low = gain.high = 1;  // the simulation's to say
     gain.beside.clear();       // another option's
-    if (finding.gain && !finding.cause) only_of_one(finding, fix.cause, made);
+    if (finding.gain && !finding.cause) {
+      gain.any_cause = false;
+      gain.causes = {fix.cause};
+      if (const OwnLimit* own = finding.limit_of(fix.cause)) gain = own->gain();
+      gain.high = 1;
+      // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
+      made.change.keeps =
+          fix.cause == Cause::kExposedCommunication && e_.bound && finding.gain->high > e_.bound->speedup_high;
+      if (made.change.keeps) gain.condition = "if no GPU waited for another, while each keeps its kernels";
+    }
     made.flipped = finding.cause
                        ? finding.would_overturn
                        : fmt::format("{}, if it names another cause", next_observation(fix.cause, finding, e_.meta));
     if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
       gain = {.none = "none for this job, which takes as long with fewer; the others come back"};
-  }
-
-  // The gain of a finding that leaves several causes open, if it is this one.
-  void only_of_one(const Finding& finding, Cause cause, Candidate& made) const {
-    Gain& gain = made.option.gain;
-    gain.any_cause = false;
-    gain.causes = {cause};
-    if (const OwnLimit* own = finding.limit_of(cause)) gain = own->gain();
-    gain.high = 1;
-    // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
-    made.change.keeps =
-        cause == Cause::kExposedCommunication && e_.bound && finding.gain->high > e_.bound->speedup_high;
-    if (made.change.keeps) gain.condition = "if no GPU waited for another, while each keeps its kernels";
-  }
-
-  static void in_native_words(Option& option) {
-    for (std::string* text : {&option.title, &option.apply, &option.verify, &option.undo, &option.why_safe})
-      *text = native_words(std::move(*text));
   }
 
   // Each later start of a job that failed for memory was one more try: once it has the memory, there is none.

@@ -32,34 +32,6 @@ double batch_gain(const Explanation& e, const PlanRequest& request, double facto
   return std::max(1.0, gain);
 }
 
-// Whether its stacks were looked at in the time that this finding claims, and were in no loader there.
-bool no_loader_seen(const Explanation& e, const StepModel& model, std::optional<std::size_t> finding) {
-  return finding && e.findings[*finding].tiers.has("Y") && !model.findings[*finding].input;
-}
-
-std::string by_processes(const Explanation& e, const PlanRequest& request, int workers) {
-  if (without_python(e.meta))
-    return fmt::format("let {} load the next batches meanwhile",
-                       count_of(workers, "thread or process", "threads or processes"));
-  const std::string processes = count_of(workers, "process", "processes");
-  if (request.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
-  return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers);
-}
-
-// Who asks for workers is answered also where there can be no more than there are.
-void stays(int workers, bool said, std::string_view limit, Option& option) {
-  option.title = fmt::format("Stay with {}", count_of(workers, "loader worker"));
-  const std::string loaders = workers == 1 ? "the process that it started loads"
-                                           : fmt::format("the {} processes that it started load", workers);
-  option.apply = said ? fmt::format("nothing: the job has {} already{}", workers, limit)
-                      : fmt::format("nothing, if {} its data{}", loaders, limit);
-  option.safety = Safety::kSafe;
-  option.why_safe = "it changes nothing";
-  option.promises = false;
-  option.gain = {.none = "none"};
-  option.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
-}
-
 // Other workers of the loader: as many as are asked for, or as the cores carry.
 class LoaderWorkers {
  public:
@@ -72,7 +44,7 @@ class LoaderWorkers {
     limit_to_cores();
     if (workers_ <= model_.workers && !made_.asked) return false;  // the cores carry no more
     if (const double now = said_ ? said_->value : model_.workers; workers_ == now) {
-      stays(workers_, said_.has_value(), limit_, option_);
+      stay();
       return true;
     }
     if (model_.cores && !asleep_) made_.change.workers = workers_;  // else the finding's own bound is all that is known
@@ -94,6 +66,35 @@ class LoaderWorkers {
     limit_ = fmt::format("; {} workers would share {:.3g} usable cores", *known_.workers, e_.host->usable_cores);
   }
 
+  // Who asks for workers is answered also where there can be no more than there are.
+  void stay() {
+    option_.title = fmt::format("Stay with {}", count_of(workers_, "loader worker"));
+    const std::string loaders = workers_ == 1 ? "the process that it started loads"
+                                              : fmt::format("the {} processes that it started load", workers_);
+    option_.apply = said_ ? fmt::format("nothing: the job has {} already{}", workers_, limit_)
+                          : fmt::format("nothing, if {} its data{}", loaders, limit_);
+    option_.safety = Safety::kSafe;
+    option_.why_safe = "it changes nothing";
+    option_.promises = false;
+    option_.gain = {.none = "none"};
+    option_.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
+  }
+
+  // Whether stacks were looked at in the time that this finding claims, and were in no loader there.
+  [[nodiscard]] bool no_loader_seen() const {
+    const auto finding = made_.change.finding;
+    return finding && e_.findings[*finding].tiers.has("Y") && !model_.findings[*finding].input;
+  }
+
+  [[nodiscard]] std::string by_processes() const {
+    if (without_python(e_.meta))
+      return fmt::format("let {} load the next batches meanwhile",
+                         count_of(workers_, "thread or process", "threads or processes"));
+    const std::string processes = count_of(workers_, "process", "processes");
+    if (request_.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
+    return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers_);
+  }
+
   [[nodiscard]] bool by_sleeping_threads() const {
     return asleep_ && made_.change.finding && e_.findings[*made_.change.finding].by_threads;
   }
@@ -102,10 +103,9 @@ class LoaderWorkers {
     if (by_sleeping_threads()) return e_.findings[*made_.change.finding].advice;
     if (said_ && said_->value != workers_)
       return fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said_->name, workers_, said_->words);
-    const std::string processes = by_processes(e_, request_, workers_);
-    if (no_loader_seen(e_, model_, made_.change.finding)) return "if it loads data there: " + processes;
+    if (no_loader_seen()) return "if it loads data there: " + by_processes();
     if (request_.loader == Loader::kPool || request_.loader == Loader::kOther || without_python(e_.meta))
-      return processes;
+      return by_processes();
     if (known_.workers)
       return fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers_);
     return option_.apply;

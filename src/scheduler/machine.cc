@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kHostFactor = 1.5;   // of the cores: a step waits for the GPU now and then
 constexpr double kHostMemory = 0.95;  // of the host's, for everybody together
+constexpr std::string_view kFull = "{} run on it, and may not be more", kNoMemory = "may need {}, {} not spoken for";
 
 }  // namespace
 
@@ -304,35 +305,26 @@ bool Fit::has_lone_attempt(const Gpu& gpu) const {
                      [&](AttemptId id) { return machine_.running().at(id).alone; });
 }
 
-int Fit::most_at_once() const {
-  if (setup_.pack == PackMode::kFixed) return setup_.per_gpu;
-  return setup_.pack == PackMode::kOnePerGpu ? 1 : kMaxPerGpu;
-}
-
-Fit::Obstacle Fit::first_obstacle(TaskIndex task, const Gpu& gpu, const Need& need, double gain) const {
-  if (!gpu.usable) return Obstacle::kNotUsable;
-  if (has_lone_attempt(gpu)) return Obstacle::kLoneAttempt;
-  if (static_cast<int>(gpu.running.size()) >= most_at_once()) return Obstacle::kFull;
-  const bool joins = setup_.pack != PackMode::kFixed && !gpu.running.empty();
-  if (joins && gpu.others_compute) return Obstacle::kOthersCompute;
-  if (!memory_fits(gpu, need)) return Obstacle::kMemory;
-  if (!host_fits(task, joins)) return Obstacle::kHost;
-  if (!joins) return Obstacle::kNone;
+std::string_view Fit::in_the_way(TaskIndex task, const Gpu& gpu, const Need& need, double gain) const {
+  const bool fixed = setup_.pack == PackMode::kFixed, joins = !fixed && !gpu.running.empty();
+  if (!gpu.usable) return "it cannot be used any more";
+  if (has_lone_attempt(gpu)) return "what runs on it has it alone";
+  if (joins && setup_.pack == PackMode::kOnePerGpu) return "one runs on it, and may not be more";
+  if (static_cast<int>(gpu.running.size()) >= (fixed ? setup_.per_gpu : kMaxPerGpu)) return kFull;
+  if (joins && gpu.others_compute) return "another user computes on it";
+  if (!memory_fits(gpu, need)) return kNoMemory;
+  if (!host_fits(task, joins)) return "the host's cores or memory are taken";
+  if (!joins) return "";
   const GroupIndex group = graph_.profile(task).group;
-  if (need.probe && probe_runs(group)) return Obstacle::kProbe;
-  if (is_measured_alone(group, gpu)) return Obstacle::kMeasuredAlone;
-  return gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, gain) ? Obstacle::kNone : Obstacle::kNoGain;
+  if (need.probe && probe_runs(group)) return "waits until the first of its group has shown what it needs";
+  if (is_measured_alone(group, gpu)) return "waits until tasks of its group have shown what they do alone";
+  if (!gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, gain))
+    return "one more task on it would not raise its measured rate of work";
+  return "";
 }
 
 bool Fit::fits(TaskIndex task, GpuIndex index, const Need& need, double gain) const {
-  return first_obstacle(task, machine_.gpu(index), need, gain) == Obstacle::kNone;
-}
-
-std::string Fit::missing_memory(const Gpu& gpu, const Need& need) const {
-  const bool alone = gpu.running.empty();
-  const std::int64_t free = machine_.limit_bytes(gpu) - (alone ? 0 : machine_.counted_bytes(gpu));
-  return fmt::format("may need {}, {} not spoken for", human_bytes(alone ? need.alone_bytes : need.bytes),
-                     human_bytes(std::max<std::int64_t>(0, free)));
+  return in_the_way(task, machine_.gpu(index), need, gain).empty();
 }
 
 std::string Fit::obstacle(TaskIndex task, GpuIndex index, double gain) const {
@@ -340,30 +332,12 @@ std::string Fit::obstacle(TaskIndex task, GpuIndex index, double gain) const {
   const Need need = need_of(task, index);
   const std::size_t count = gpu.running.size();
   if (gpu.usable && count > 0 && wants_whole_gpus(task)) return fmt::format("needs it alone, {} run on it", count);
-  switch (first_obstacle(task, gpu, need, gain)) {
-    case Obstacle::kNone:
-      break;
-    case Obstacle::kNotUsable:
-      return "it cannot be used any more";
-    case Obstacle::kLoneAttempt:
-      return "what runs on it has it alone";
-    case Obstacle::kFull:
-      return setup_.pack == PackMode::kOnePerGpu ? "one runs on it, and may not be more"
-                                                 : fmt::format("{} run on it, and may not be more", count);
-    case Obstacle::kOthersCompute:
-      return "another user computes on it";
-    case Obstacle::kMemory:
-      return missing_memory(gpu, need);
-    case Obstacle::kHost:
-      return "the host's cores or memory are taken";
-    case Obstacle::kProbe:
-      return "waits until the first of its group has shown what it needs";
-    case Obstacle::kMeasuredAlone:
-      return "waits until tasks of its group have shown what they do alone";
-    case Obstacle::kNoGain:
-      return "one more task on it would not raise its measured rate of work";
-  }
-  return "";
+  const std::string_view words = in_the_way(task, gpu, need, gain);
+  if (words == kFull) return fmt::format(kFull, count);
+  if (words != kNoMemory) return std::string(words);
+  const std::int64_t free = machine_.limit_bytes(gpu) - (count == 0 ? 0 : machine_.counted_bytes(gpu));
+  return fmt::format(kNoMemory, human_bytes(count == 0 ? need.alone_bytes : need.bytes),
+                     human_bytes(std::max<std::int64_t>(0, free)));
 }
 
 }  // namespace headroom::scheduler

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/events.h"
@@ -162,21 +163,8 @@ class Fit {
   [[nodiscard]] std::string obstacle(TaskIndex task, GpuIndex gpu, double gain) const;
 
  private:
-  enum class Obstacle : std::uint8_t {
-    kNone,
-    kNotUsable,
-    kLoneAttempt,
-    kFull,
-    kOthersCompute,
-    kMemory,
-    kHost,
-    kProbe,
-    kMeasuredAlone,
-    kNoGain
-  };
-  [[nodiscard]] Obstacle first_obstacle(TaskIndex task, const Gpu& gpu, const Need& need, double gain) const;
-  [[nodiscard]] int most_at_once() const;
-  [[nodiscard]] std::string missing_memory(const Gpu& gpu, const Need& need) const;
+  // What is, first of all, with places for its numbers; "" nothing.
+  [[nodiscard]] std::string_view in_the_way(TaskIndex task, const Gpu& gpu, const Need& need, double gain) const;
   [[nodiscard]] bool has_lone_attempt(const Gpu& gpu) const;
 
   const PlannerSetup& setup_;
