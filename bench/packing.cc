@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "scheduler/testing/families.h"
+#include "scheduler/testing/fixed_concurrency.h"
 
 namespace headroom::scheduler::families {
 namespace {
@@ -33,7 +34,7 @@ Row measure(const Family& family, std::uint64_t first, int seeds) {
     std::map<int, double> fixed;
     Best best;
     for (const int k : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24}) {
-      fixed[k] = run_fixed(family, seed, k, Order::kLongestFirst);
+      fixed[k] = FixedRun(family, seed, k, Order::kLongestFirst).run().makespan;
       if (best.makespan == 0 || fixed[k] < best.makespan) best = {k, fixed[k]};
     }
     const RunResult steps = run_planner(family, seed);
@@ -166,7 +167,18 @@ void print_first(std::uint64_t first, int seeds) {
   }
 }
 
-// Makespan over that of the best fixed concurrency, of first batches of equal tasks; the mean of the seeds.
+// The makespan over that of the best fixed concurrency, which is k.
+std::string grid_cell(const Family& family, std::uint64_t first, int seeds) {
+  double ratio = 0, k = 0;
+  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
+    const Best best = best_fixed(family, seed, {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24}, Order::kAsGiven);
+    const RunOptions options{.signals = Signals::kShares, .read_every = kSecond / 2, .by_looks = true};
+    ratio += run_planner(family, seed, options).makespan / best.makespan / seeds, k += 1.0 * best.k / seeds;
+  }
+  return fmt::format("{:.2f}{} (k{:.0f})", ratio, ratio > 1.1 ? "*" : " ", k);
+}
+
+// Of first batches of equal tasks; the mean of the seeds.
 void print_grid(std::uint64_t first, int seeds) {
   fmt::print("makespan / that of the best fixed concurrency (k); simulated; {} seeds from {}\n", seeds, first);
   fmt::print("{:>6} {:>6} {:>5}", "s", "tasks", "cores");
@@ -176,16 +188,8 @@ void print_grid(std::uint64_t first, int seeds) {
     for (const int count : kFirstCounts) {
       for (const double cores : kFirstCores) {
         fmt::print("{:>6} {:>6} {:>5}", length, count, cores);
-        for (const double busy : kFirstBusy) {
-          const Family family = first_batch(length, busy, count, cores);
-          double ratio = 0, k = 0;
-          for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
-            const Best best = best_fixed(family, seed, {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24}, Order::kAsGiven);
-            const RunOptions options{.signals = Signals::kShares, .read_every = kSecond / 2, .by_looks = true};
-            ratio += run_planner(family, seed, options).makespan / best.makespan / seeds, k += 1.0 * best.k / seeds;
-          }
-          fmt::print("{:>14}", fmt::format("{:.2f}{} (k{:.0f})", ratio, ratio > 1.1 ? "*" : " ", k));
-        }
+        for (const double busy : kFirstBusy)
+          fmt::print("{:>14}", grid_cell(first_batch(length, busy, count, cores), first, seeds));
         fmt::print("\n");
       }
     }
@@ -276,16 +280,16 @@ void print_ends(std::uint64_t first, int seeds) {
 // Early, in the middle, and in the last tenth; the mean over the batches, so that long ones do not rule. Read by
 // bench/parts.py.
 void print_batches(std::uint64_t first, int count) {
-  struct Part {
+  struct Stretch {
     std::string_view name;
     double from, to, held = 0, said = 0, widths = 0, looks = 0, batches = 0;
   };
-  Part parts[] = {{"early", 0, 0.2}, {"middle", 0.2, 0.9}, {"late", 0.9, 1}};
+  Stretch parts[] = {{"early", 0, 0.2}, {"middle", 0.2, 0.9}, {"late", 0.9, 1}};
   double too_early = 0;
   for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(count); ++seed) {
     const MixedBatch batch = mixed_batch(seed);
     const RunResult run = run_planner(batch.family, seed, batch.options);
-    for (Part& part : parts) {
+    for (Stretch& part : parts) {
       ExpectedEnd end;
       end.add(run, part.from, part.to);
       part.looks += static_cast<double>(end.looks), part.said += static_cast<double>(end.said);
@@ -294,7 +298,7 @@ void print_batches(std::uint64_t first, int count) {
     }
     for (const auto& one : run.expected) too_early += one.said && one.ended == 0 ? 1 : 0;
   }
-  for (const Part& part : parts)
+  for (const Stretch& part : parts)
     fmt::print("{:<7} held {:.3f} in {:.0f} batches, said {:.3f} of the time, high/low {:.2f}\n", part.name,
                part.held / std::max(1.0, part.batches), part.batches, part.said / std::max(1.0, part.looks),
                std::exp(part.widths / std::max(1.0, part.batches)));
@@ -369,6 +373,28 @@ void print_cost(int count, Requests requests) {
       1e6 * total / count);
 }
 
+// All that has no option of its own.
+void print_all(std::uint64_t first, int seeds) {
+  for (const auto requests : {Requests::kSlots, Requests::kSame, Requests::kAllDifferent})
+    for (const int count : {1'000, 10'000, 100'000}) print_cost(count, requests);
+  fmt::print("\n");
+  print_families(first, seeds);
+  print_short(first, seeds);
+  print_skew(first, seeds);
+  print_sensitivity(first, std::min(seeds, 4));
+}
+
+// What is printed by which option, of so many seeds from the first on where none are given.
+struct Part {
+  std::string_view option;
+  void (*print)(std::uint64_t first, int seeds);
+  std::uint64_t first;
+  int seeds;
+};
+constexpr Part kParts[] = {{"--short", print_short, 700, 8}, {"--first", print_first, 700, 8},
+                           {"--grid", print_grid, 900, 3},   {"--batches", print_batches, 100, 100},
+                           {"--end", print_ends, 500, 3},    {"", print_all, 700, 8}};
+
 }  // namespace
 }  // namespace headroom::scheduler::families
 
@@ -376,35 +402,15 @@ int main(int argc, char** argv) {
   namespace f = headroom::scheduler::families;
   if (argc == 4 && std::string_view(argv[1]) == "--trace")
     return f::trace(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])));
-  if (argc > 1 && std::string_view(argv[1]) == "--short") {
-    f::print_short(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 700), argc > 2 ? std::atoi(argv[2]) : 8);
+  const std::string_view option = argc > 1 && std::string_view(argv[1]).starts_with("--") ? argv[1] : "";
+  const int words = option.empty() ? 1 : 2;
+  for (const f::Part& part : f::kParts) {
+    if (part.option != option) continue;
+    const int seeds = argc > words ? std::atoi(argv[words]) : part.seeds;
+    const int first = argc > words + 1 ? std::atoi(argv[words + 1]) : static_cast<int>(part.first);
+    if (seeds < 1) return 2;
+    part.print(static_cast<std::uint64_t>(first), seeds);
     return 0;
   }
-  if (argc > 1 && std::string_view(argv[1]) == "--first") {
-    f::print_first(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 700), argc > 2 ? std::atoi(argv[2]) : 8);
-    return 0;
-  }
-  if (argc > 1 && std::string_view(argv[1]) == "--grid") {
-    f::print_grid(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 900), argc > 2 ? std::atoi(argv[2]) : 3);
-    return 0;
-  }
-  if (argc > 1 && std::string_view(argv[1]) == "--batches") {
-    f::print_batches(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 100),
-                     argc > 2 ? std::atoi(argv[2]) : 100);
-    return 0;
-  }
-  if (argc > 1 && std::string_view(argv[1]) == "--end") {
-    f::print_ends(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 500), argc > 2 ? std::atoi(argv[2]) : 3);
-    return 0;
-  }
-  const int seeds = argc > 1 ? std::atoi(argv[1]) : 8;
-  const auto first = static_cast<std::uint64_t>(argc > 2 ? std::atoi(argv[2]) : 700);
-  if (seeds < 1) return 2;
-  for (const auto requests : {f::Requests::kSlots, f::Requests::kSame, f::Requests::kAllDifferent})
-    for (const int count : {1'000, 10'000, 100'000}) f::print_cost(count, requests);
-  fmt::print("\n");
-  f::print_families(first, seeds);
-  f::print_short(first, seeds);
-  f::print_skew(first, seeds);
-  f::print_sensitivity(first, std::min(seeds, 4));
+  return 2;
 }

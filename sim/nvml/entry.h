@@ -72,7 +72,7 @@ nvmlReturn_t on_box_for(const char* function, int device, Body&& body, const Out
     const auto box = attached();
     if (!box) return NVML_ERROR_UNINITIALIZED;
     if (const auto fault = fault_of(*box, function, device); fault != NVML_SUCCESS) return fault;
-    if (((out == nullptr) || ...)) return NVML_ERROR_INVALID_ARGUMENT;
+    if ((!out || ...)) return NVML_ERROR_INVALID_ARGUMENT;
     return body(*box);
   } catch (const std::bad_alloc&) {
     return NVML_ERROR_MEMORY;
@@ -93,7 +93,7 @@ nvmlReturn_t on_device(const char* function, nvmlDevice_t device, Body&& body, c
     if (!index) return NVML_ERROR_INVALID_ARGUMENT;
     if (const auto fault = fault_of(*box, function, static_cast<int>(*index)); fault != NVML_SUCCESS) return fault;
     if (box->is_lost(*index, Reader::now())) return NVML_ERROR_GPU_IS_LOST;
-    if (((out == nullptr) || ...)) return NVML_ERROR_INVALID_ARGUMENT;
+    if ((!out || ...)) return NVML_ERROR_INVALID_ARGUMENT;
     Call call(*box, *index);
     return body(call);
   } catch (const std::bad_alloc&) {

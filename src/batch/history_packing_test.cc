@@ -8,6 +8,7 @@
 #include "batch/identity.h"
 #include "scheduler/order.h"
 #include "scheduler/testing/families.h"
+#include "scheduler/testing/fixed_concurrency.h"
 
 namespace headroom::batch {
 namespace {

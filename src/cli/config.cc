@@ -166,7 +166,6 @@ std::string families_path() {
 }
 
 Result<std::vector<stacks::FamilyRule>> users_families() {
-  constexpr std::size_t kLargest = 1 << 20;
   const std::string path = families_path();
   std::error_code error;
   if (path.empty() || !std::filesystem::exists(path, error)) return std::vector<stacks::FamilyRule>();

@@ -83,6 +83,25 @@ std::string other_way(const std::string& what) {
   return "headroom recordings lists what was recorded; 'last' is the newest";
 }
 
+// All that lie in a folder.
+Result<OpenedRecording> open_folder(std::string folder, const ImportOptions& options, const ReadOptions& read) {
+  HR_TRY(OpenedRecording all, open_merged(recordings_below(folder), options, read));
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  if (all.path.empty()) all.path = folder;
+  return all;
+}
+
+// By SQLite, which opens the file itself.
+Result<Recording> read_hrec(const std::string& path, bool was_packed, const ReadOptions& read) {
+  if (path == "-" || was_packed)
+    return fail(Errc::kInvalidInput, fmt::format("{}: a recording is read where it lies, as it is", path),
+                "unpack it to a file first");
+  auto recording = read_recording(path, read);
+  if (!recording && recording.error().code == Errc::kCorrupt && recording.error().hint.empty())
+    recording.error().hint = "the file is damaged or was not copied whole: copy it again, or record again";
+  return recording;
+}
+
 }  // namespace
 
 Result<std::string> name_of_recording(const std::string& what) {
@@ -113,12 +132,7 @@ Result<std::string> path_of_recording(const std::string& what) {
 Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
   OpenedRecording opened;
   HR_TRY(opened.path, path_of_recording(what));
-  if (mean_several({&opened.path, 1})) {  // all that lie in a folder
-    HR_TRY(OpenedRecording all, open_merged(recordings_below(opened.path), options, read));
-    while (opened.path.size() > 1 && opened.path.ends_with('/')) opened.path.pop_back();
-    if (all.path.empty()) all.path = opened.path;
-    return all;
-  }
+  if (mean_several({&opened.path, 1})) return open_folder(opened.path, options, read);
   const auto not_there = [&](Error error) {
     if (error.hint.empty()) error.hint = other_way(what);
     return tl::unexpected(error);
@@ -134,13 +148,7 @@ Result<OpenedRecording> open_recording(const std::string& what, const ImportOpti
   if (!log) return not_there(log.error());
   const LogFormat format = options.format.value_or(sniff_log(log->text()));
   if (format == LogFormat::kRecording) {
-    if (opened.path == "-" || log->was_packed())
-      return fail(Errc::kInvalidInput, fmt::format("{}: a recording is read where it lies, as it is", opened.path),
-                  "unpack it to a file first");
-    auto recording = read_recording(opened.path, read);
-    if (!recording && recording.error().code == Errc::kCorrupt && recording.error().hint.empty())
-      recording.error().hint = "the file is damaged or was not copied whole: copy it again, or record again";
-    HR_TRY(opened.recording, std::move(recording));
+    HR_TRY(opened.recording, read_hrec(opened.path, log->was_packed(), read));
     opened.file_bytes = file_bytes(opened.path);
   } else if (format == LogFormat::kJsonl) {
     auto recording = read_jsonl(log->text());

@@ -103,6 +103,9 @@ class WatchedJob {
   void stop_job(Loop& loop);
   void ended(const JobEnd& end);
   [[nodiscard]] bool report();  // false where what was asked for could not be given
+  void say_what_went_wrong(bool quiet) const;
+  [[nodiscard]] bool write_json(const Explanation& explanation) const;
+  void print_report(const Explanation& explanation, const Recording& recording, bool quiet) const;
   [[nodiscard]] report::EndNotice notice() const;
   void end_left_over();
   [[noreturn]] void exit_as_job(bool reported);
@@ -267,25 +270,26 @@ void WatchedJob::ended(const JobEnd& end) {
   marks_.remove();
 }
 
-bool WatchedJob::report() {
+void WatchedJob::say_what_went_wrong(bool quiet) const {
   if (!end_.left_over.empty() && !options_.live.quiet) say(left_over_text(end_.left_over), "");
   if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
-  const bool wanted = !options_.json.empty();
-  const auto can_ask_again = [&](Error error) {
-    error.hint = fmt::format("the recording is kept: headroom why {} --json > FILE", typed_word(result_.path));
-    return error;
-  };
   if (result_.path.empty() && !requirements_.empty())
     say("whether what is required was kept is not known: nothing was recorded", "");
-  if (result_.path.empty()) return !wanted && requirements_.empty();
-  const bool quiet = options_.live.quiet || !prints_report(slurm_);
-  if (const int code = end_.status.as_code(); quiet && !options_.live.quiet && code != kExitOk)
+  const int code = end_.status.as_code();
+  if (!result_.path.empty() && quiet && !options_.live.quiet && code != kExitOk)
     say_how_rank_ended(*slurm_, code, result_.path);
-  if (quiet && !wanted && requirements_.empty() && !options_.hooks.any()) return true;
+}
+
+bool WatchedJob::report() {
+  const bool quiet = options_.live.quiet || !prints_report(slurm_);
+  say_what_went_wrong(quiet);
+  const bool asked = !options_.json.empty() || !requirements_.empty();
+  if (result_.path.empty()) return !asked;
+  if (quiet && !asked && !options_.hooks.any()) return true;
   auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the report of this run", recording.error()));
-    return !wanted && requirements_.empty();
+    return !asked;
   }
   // On a disk that is full to the last byte the file cannot say it.
   if (session_->failed() && recording->meta.stop_reason.empty())
@@ -297,24 +301,36 @@ bool WatchedJob::report() {
                            .families = users_families_if_good(),
                            .source_text = source_text_of(*recording)}));
   explanation.requirements = compare::judged(requirements_, compare::figures_of(explanation));
-  const bool kept = compare::all_kept(explanation.requirements);
-  const auto written =
-      wanted ? write_to(options_.json, may_replace(options_), report::to_json(explanation)) : Result<void>();
-  if (!written) report_error(can_ask_again(written.error()));
+  const bool written = write_json(explanation);
+  print_report(explanation, *recording, quiet);
+  return written && compare::all_kept(explanation.requirements);
+}
+
+bool WatchedJob::write_json(const Explanation& explanation) const {
+  if (options_.json.empty()) return true;
+  auto written = write_to(options_.json, may_replace(options_), report::to_json(explanation));
+  if (written) return true;
+  written.error().hint = fmt::format("the recording is kept: headroom why {} --json > FILE", typed_word(result_.path));
+  report_error(written.error());
+  return false;
+}
+
+// Where that is to be quiet, only which requirements were not kept.
+void WatchedJob::print_report(const Explanation& explanation, const Recording& recording, bool quiet) const {
   report::TextOptions layout = text_options(STDERR_FILENO);
   const bool others = slurm_ && is_one_of_many(*slurm_);  // whose recording may be the last one
   if (options_.live.output.empty() && !others) layout.recording = "last";
   if (quiet) {
-    if (!kept) (void)write_all(STDERR_FILENO, report::requirements_text(explanation.requirements, layout));
-    return written.has_value() && kept;
+    if (!compare::all_kept(explanation.requirements))
+      (void)write_all(STDERR_FILENO, report::requirements_text(explanation.requirements, layout));
+    return;
   }
   std::string text = "\n" + report::to_text(explanation, layout);
-  if (const std::string study = study_led_by(*recording); !study.empty())
+  if (const std::string study = study_led_by(recording); !study.empty())
     text += fmt::format("      headroom study {} {}\n", typed_word(study),
                         layout.recording.empty() ? typed_word(result_.path) : layout.recording);
   (void)write_all(STDERR_FILENO, text);
   if (others) say_where_others_are(*slurm_, result_.path);
-  return written.has_value() && kept;
 }
 
 report::EndNotice WatchedJob::notice() const {

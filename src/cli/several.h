@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/open_recording.h"
+#include "diagnose/explain.h"
 #include "model/explanation.h"
 
 // Several recordings that are read together, each a part of one (model/parts.h).

@@ -60,37 +60,43 @@ Result<void> read_watch(StudyVerb& verb, const ToldWords& words) {
   return {};
 }
 
-Result<void> read_words(StudyVerb& verb, const ToldWords& words) {
+// What is looked at, and how: what takes one another's place is refused.
+Result<void> read_names(StudyVerb& verb, const ToldWords& words) {
   HR_TRYV(read_watch(verb, words));
   if (verb.storage.empty())
     return fail(Errc::kInvalidInput, "study: which storage?",
                 "headroom study optuna.db, or the URL that the study was created with");
-  if (!words.recording.empty()) {
-    if (!verb.recording.empty())
-      return fail(Errc::kInvalidInput, fmt::format("study: two recordings, {} and {}", verb.recording, words.recording),
-                  "name one of them");
-    verb.recording = words.recording;
-  }
-  if (verb.watch && (verb.json || !verb.document.path.empty() || !verb.recording.empty()))
-    return fail(Errc::kInvalidInput,
-                fmt::format("--watch takes no {}", verb.json                     ? "--json"
-                                                   : !verb.document.path.empty() ? "--output"
-                                                                                 : "recording"),
+  if (!words.recording.empty() && !verb.recording.empty())
+    return fail(Errc::kInvalidInput, fmt::format("study: two recordings, {} and {}", verb.recording, words.recording),
+                "name one of them");
+  if (!words.recording.empty()) verb.recording = words.recording;
+  const std::string_view beside = verb.json                     ? "--json"
+                                  : !verb.document.path.empty() ? "--output"
+                                  : !verb.recording.empty()     ? "recording"
+                                                                : "";
+  if (verb.watch && !beside.empty())
+    return fail(Errc::kInvalidInput, fmt::format("--watch takes no {}", beside),
                 "without --watch it does; headroom record records a study that runs");
+  return {};
+}
+
+Result<void> read_size(const char* flag, const std::string& text, std::optional<std::int64_t>& to) {
+  if (text.empty()) return {};
+  const auto bytes = parse_bytes(text);
+  if (!bytes) return tl::unexpected(within(flag, bytes.error()));
+  to = *bytes;
+  return {};
+}
+
+Result<void> read_words(StudyVerb& verb, const ToldWords& words) {
+  HR_TRYV(read_names(verb, words));
   if (!words.pruner.empty()) {
     auto pruner = tune::parse_pruner(words.pruner);
     if (!pruner) return tl::unexpected(within("--pruner", pruner.error()));
     verb.told.pruner = *pruner;
   }
-  const auto size = [](const char* flag, const std::string& text, std::optional<std::int64_t>& to) -> Result<void> {
-    if (text.empty()) return {};
-    const auto bytes = parse_bytes(text);
-    if (!bytes) return tl::unexpected(within(flag, bytes.error()));
-    to = *bytes;
-    return {};
-  };
-  HR_TRYV(size("--gpu-memory", words.gpu_memory, verb.told.gpu_memory_bytes));
-  HR_TRYV(size("--trial-memory", words.trial_memory, verb.told.memory_per_trial_bytes));
+  HR_TRYV(read_size("--gpu-memory", words.gpu_memory, verb.told.gpu_memory_bytes));
+  HR_TRYV(read_size("--trial-memory", words.trial_memory, verb.told.memory_per_trial_bytes));
   if (!verb.tz.empty())
     if (const auto zone = offset_of_zone(verb.tz, 0); !zone) return tl::unexpected(within("--tz", zone.error()));
   settle(verb);

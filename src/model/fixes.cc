@@ -10,7 +10,7 @@ constexpr auto kRemoves = Mechanism::kRemoves, kOverlaps = Mechanism::kOverlaps,
                kEnlarges = Mechanism::kEnlarges, kPacks = Mechanism::kPacks, kSpreads = Mechanism::kSpreads,
                kReturns = Mechanism::kReturns;
 constexpr auto kSafe = Safety::kSafe, kModerate = Safety::kModerate, kRisky = Safety::kRisky;
-constexpr auto kArgument = Effort::kArgument, kLines = Effort::kLines, kRedesign = Effort::kRedesign;
+constexpr auto kArgument = Effort::kArgument, kLines = Effort::kLines;
 
 // In the order of enum Cause, each cause's in the order in which to try them. "Time per step" stands for time at equal
 // work: steps, samples, tasks or trials, whichever the job counts.

@@ -21,28 +21,37 @@ namespace {
 
 constexpr std::string_view kOrigin = "merge", kStopReason = "merged";
 
+// The parts that have not this tier.
+struct PartsWithout {
+  std::size_t parts = 0, so = 0;     // so: those that give the first reason
+  std::size_t first = 0;             // the part whose reason that is
+  const std::string* why = nullptr;  // null: none gives any
+};
+PartsWithout parts_without(char tier, std::span<const RecordingMeta> metas) {
+  PartsWithout found;
+  for (std::size_t i = 0; i < metas.size(); ++i) {
+    if (metas[i].tiers.find(tier) != std::string::npos) continue;
+    ++found.parts;
+    for (const MissingTier& missing : metas[i].missing_tiers) {
+      if (missing.tier != tier) continue;
+      if (found.why == nullptr) found.why = &missing.why, found.first = i;
+      if (missing.why == *found.why) ++found.so;
+    }
+  }
+  return found;
+}
+
 // Tiers that one part has and another has not are there, and missing: of the other it is said.
 void add_tiers(std::span<const RecordingMeta> metas, RecordingMeta& all) {
   const std::vector<PartName> names = part_names(metas);
   for (const char letter : Tiers::kLetters) {
-    std::size_t without = 0, so = 0;  // parts; those that give the first reason
-    std::size_t first = 0;
-    const std::string* why = nullptr;
-    for (std::size_t i = 0; i < metas.size(); ++i) {
-      if (metas[i].tiers.find(letter) != std::string::npos) continue;
-      ++without;
-      for (const MissingTier& missing : metas[i].missing_tiers) {
-        if (missing.tier != letter) continue;
-        if (why == nullptr) why = &missing.why, first = i;
-        if (missing.why == *why) ++so;
-      }
-    }
-    if (without < metas.size()) all.tiers += letter;
-    if (why == nullptr) continue;
-    const std::string whose = so >= metas.size() ? ""
-                                                 : fmt::format("of {}{}: ", names[first].part,
-                                                               so > 1 ? fmt::format(" and {} more", so - 1) : "");
-    all.missing_tiers.push_back({letter, whose + *why});
+    const PartsWithout without = parts_without(letter, metas);
+    if (without.parts < metas.size()) all.tiers += letter;
+    if (without.why == nullptr) continue;
+    const std::string more = without.so > 1 ? fmt::format(" and {} more", without.so - 1) : "";
+    const std::string whose =
+        without.so >= metas.size() ? "" : fmt::format("of {}{}: ", names[without.first].part, more);
+    all.missing_tiers.push_back({letter, whose + *without.why});
   }
 }
 

@@ -70,33 +70,14 @@ class Maker {
 
   std::vector<Candidate> make() {
     bool unsure = false;
-    // Where nobody looked at processes nearly all causes are left: the observation is worth more than a list of them.
-    const std::size_t most = e_.meta.tiers.find('P') == std::string::npos ? 3 : SIZE_MAX;
     const std::size_t findings = std::min(model_.findings.size(), e_.findings.size());
     for (std::size_t i = 0; i < findings; ++i)
-      if (e_.findings[i].cause)
-        for (const Fix& fix : fixes_of(*e_.findings[i].cause))
-          if (fix.id != "micro_batches") add(fix, i, 1);  // of GPUs that work at once
+      if (e_.findings[i].cause) add_fixes_of_cause(i);
     for (std::size_t i = 0; i < findings; ++i) {
-      const Finding& finding = e_.findings[i];
-      if (auto code = named_code(e_, i); code && !has(code->option.id)) {
-        code->probability = code->surely = probability_of(finding.confidence);
-        code->cost = share_of_all(finding);
-        if (const auto& claimed = model_.findings[i];
-            !finding.cause && claimed.most > claimed.seconds)  // the rest may be that code's, too
-          code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
-        made_.push_back(std::move(*code));
-      }
-      if (finding.cause) continue;
-      unsure |= !finding.claims.empty();
-      std::size_t there = 0;  // of those that fit this job; the likeliest stand first
-      for (std::size_t c = 0; c < finding.candidates.size() && there < most; ++c)
-        if (const auto fixes = fixes_of(finding.candidates[c]); !fixes.empty()) {
-          if (fixes.front().cause == Cause::kOneProcessImbalance)  // in a set they take turns, as parts of a model do
-            add(fixes.back(), i, 1.0 / static_cast<double>(c + 2));
-          add(fixes.front(), i, 1.0 / static_cast<double>(c + 2));
-          there += has(fixes.front().id) ? 1U : 0U;
-        }
+      add_named_code(i);
+      if (e_.findings[i].cause) continue;
+      unsure |= !e_.findings[i].claims.empty();
+      add_fixes_of_set(i);
     }
     asked_about();
     if (unsure) made_.push_back(first_look(e_));
@@ -104,6 +85,40 @@ class Maker {
   }
 
  private:
+  void add_fixes_of_cause(std::size_t index) {
+    for (const Fix& fix : fixes_of(*e_.findings[index].cause))
+      if (fix.id != "micro_batches") add(fix, index, 1);  // of GPUs that work at once
+  }
+
+  void add_named_code(std::size_t index) {
+    const Finding& finding = e_.findings[index];
+    auto code = named_code(e_, index);
+    if (!code || has(code->option.id)) return;
+    code->probability = code->surely = probability_of(finding.confidence);
+    code->cost = share_of_all(finding);
+    if (const auto& claimed = model_.findings[index];
+        !finding.cause && claimed.most > claimed.seconds)  // the rest may be that code's, too
+      code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
+    made_.push_back(std::move(*code));
+  }
+
+  // Of a finding that leaves several causes open: for each that fits this job, the likeliest first.
+  void add_fixes_of_set(std::size_t index) {
+    // Where nobody looked at processes nearly all causes are left: the observation is worth more than a list of them.
+    const std::size_t most = e_.meta.tiers.find('P') == std::string::npos ? 3 : SIZE_MAX;
+    const std::vector<Cause>& causes = e_.findings[index].candidates;
+    std::size_t there = 0;
+    for (std::size_t c = 0; c < causes.size() && there < most; ++c) {
+      const auto fixes = fixes_of(causes[c]);
+      if (fixes.empty()) continue;
+      const double part_of_set = 1.0 / static_cast<double>(c + 2);
+      if (causes[c] == Cause::kOneProcessImbalance)  // in a set they take turns, as parts of a model do
+        add(fixes.back(), index, part_of_set);
+      add(fixes.front(), index, part_of_set);
+      there += has(fixes.front().id) ? 1U : 0U;
+    }
+  }
+
   // The same fix for two findings: the one whose cause is told, else the one that costs more, stands first and keeps
   // it.
   [[nodiscard]] bool has(std::string_view id) const {
@@ -130,36 +145,16 @@ class Maker {
     if (finding && !finding->cause) made.look = step_of_observation(fix.cause, *finding, e_.meta);
     made.surely = finding ? probability_of(finding->confidence) : kLow;
     made.probability = made.surely * part_of_set;
-    if (finding) {
-      made.cost = share_of_all(*finding);
-      option.candidates = finding->candidates;
-      option.gain = finding->gain.value_or(Gain{.none = finding->bound, .unbounded = finding->unbounded});
-      option.gain.low = option.gain.high = 1;  // the simulation's to say
-      option.gain.beside.clear();              // another option's
-      if (finding->gain && !finding->cause) {
-        option.gain.any_cause = false;
-        option.gain.causes = {fix.cause};
-        if (const OwnLimit* own = finding->limit_of(fix.cause)) option.gain = own->gain();
-        option.gain.high = 1;
-        // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
-        made.change.keeps =
-            fix.cause == Cause::kExposedCommunication && e_.bound && finding->gain->high > e_.bound->speedup_high;
-        if (made.change.keeps) option.gain.condition = "if no GPU waited for another, while each keeps its kernels";
-      }
-      made.flipped = finding->cause
-                         ? finding->would_overturn
-                         : fmt::format("{}, if it names another cause", next_observation(fix.cause, *finding, e_.meta));
-      if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
-        option.gain = {.none = "none for this job, which takes as long with fewer; the others come back"};
-    } else {
+    if (finding)
+      take_from(*finding, fix, made);
+    else
       made.flipped = observation(fix.cause);
-    }
     made.change.mechanism = fix.mechanism;
     made.change.finding = index;
     without_tries(fix, made);
     may_be_elsewhere(fix, made);
     made.change.frees = fix.cause == Cause::kCpuOversubscribed;
-    if (!shape(e_, model_, request_, fix, known, made)) return;
+    if (!shape(e_, model_, request_, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
     if (!made.measured) keep_within_limits(e_, model_, made);
@@ -167,6 +162,30 @@ class Maker {
       for (std::string* text : {&option.title, &option.apply, &option.verify, &option.undo, &option.why_safe})
         *text = native_words(std::move(*text));
     if (!is_there(made)) made_.push_back(std::move(made));
+  }
+
+  void take_from(const Finding& finding, const Fix& fix, Candidate& made) const {
+    Gain& gain = made.option.gain;
+    made.cost = share_of_all(finding);
+    made.option.candidates = finding.candidates;
+    gain = finding.gain.value_or(Gain{.none = finding.bound, .unbounded = finding.unbounded});
+    gain.low = gain.high = 1;  // the simulation's to say
+    gain.beside.clear();       // another option's
+    if (finding.gain && !finding.cause) {
+      gain.any_cause = false;
+      gain.causes = {fix.cause};
+      if (const OwnLimit* own = finding.limit_of(fix.cause)) gain = own->gain();
+      gain.high = 1;
+      // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
+      made.change.keeps =
+          fix.cause == Cause::kExposedCommunication && e_.bound && finding.gain->high > e_.bound->speedup_high;
+      if (made.change.keeps) gain.condition = "if no GPU waited for another, while each keeps its kernels";
+    }
+    made.flipped = finding.cause
+                       ? finding.would_overturn
+                       : fmt::format("{}, if it names another cause", next_observation(fix.cause, finding, e_.meta));
+    if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
+      gain = {.none = "none for this job, which takes as long with fewer; the others come back"};
   }
 
   // Each later start of a job that failed for memory was one more try: once it has the memory, there is none.
@@ -260,7 +279,7 @@ class Maker {
 
   // What is promised of it: nothing, where neither this recording nor an outcome shows that it saves something.
   void how_much(const Fix& fix, const Finding* finding, Candidate& made) {
-    constexpr double kHalf = 0.5;  // of the time that was seen: judgement
+    std::string& more = made.option.gain.more;
     made.change.share = 1 - fix.stays;
     const bool all_of_it = fix.id == "validate_less" || fix.id == "larger_eval_batch";
     if (all_of_it && made.change.finding && made.option.promises) rest_of_phases(*finding, made);
@@ -271,24 +290,29 @@ class Maker {
     const bool partly = made.change.cheaper && fix.cause != Cause::kEpochWorkerRestart;
     const bool unknown = splits || partly || (!certain && !measured);
     const CauseHistory* history = history_of(request_, fix.cause);
-    std::string& more = made.option.gain.more;
     if (fix.stays > 0) more += "; it is not equal work: half of the validations, and what they tell, are given up";
     const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
     const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
+    std::string words;
     if (unknown) {
-      if (certain && made.option.promises) more += "; how much of that can be had is not known";
+      words = certain ? "; how much of that can be had is not known" : "";
     } else if (history) {  // the bound stays what this recording allows
       made.least = std::clamp(history->shrink_low, 0.0, 1.0);
       made.option.outcomes = history->n;
     } else if (shown.empty() || no_cores) {
-      if (made.option.promises) more += "; nothing here shows how much of that this change saves";
+      words = "; nothing here shows how much of that this change saves";
     } else {
-      made.least = kHalf;
-      if (made.change.finding) made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
-      if (made.change.finding && made.change.mechanism == Mechanism::kLoads)
-        made.seen = std::min(*made.seen, saved_beside_others(made.change));
-      if (made.option.promises) more += fmt::format("; low end: half of that time is saved, as {}", shown);
+      save_half_of_seen(made);
+      words = fmt::format("; low end: half of that time is saved, as {}", shown);
     }
+    if (made.option.promises) more += words;
+  }
+
+  void save_half_of_seen(Candidate& made) const {
+    made.least = 0.5;  // judgement
+    if (!made.change.finding) return;
+    made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
+    if (made.change.mechanism == Mechanism::kLoads) made.seen = std::min(*made.seen, saved_beside_others(made.change));
   }
 
   // What a probe ran of the values that are considered.

@@ -43,12 +43,33 @@ Nanos times(Nanos one, std::int64_t count) {
   return static_cast<Nanos>(std::min(all, kMost));
 }
 
+// Amdahl's two parts: waits between kernels are no part of what a faster GPU makes faster.
+std::vector<Projection> with_faster_gpus(const Explanation& e, const PlanRequest& request) {
+  if (!e.pipeline) return {};
+  const Nanos all = request.left.value_or(e.ledger.span());
+  const double kernels = seconds(all) * seconds(e.pipeline->kernels) / seconds(e.ledger.span());
+  const double rest = seconds(all) - kernels;
+  const std::string which = fmt::format("{} {}", request.left ? "the remaining" : "all", human_duration(all));
+  std::vector<Projection> list{
+      {which + " with kernels twice as fast", rest + kernels / 2, rest + kernels / 2,
+       "if all else takes as long as now"},
+      {which + " however fast the kernels become", rest, rest, "if all else takes as long as now"}};
+  const std::size_t gpus = a_gpu_stood_idle(e) ? e.ledger.devices.size() : 1;
+  if (gpus == 1) return list;
+  const double part = seconds(all) * seconds(e.pipeline->gpu_part) / seconds(e.ledger.span());
+  const double others = seconds(all) - part, shared = others + part / static_cast<double>(gpus);
+  list.push_back({fmt::format("{} with its GPU part split evenly over {} GPUs", which, gpus), shared, shared,
+                  "if it can be split, and all else takes as long as now"});
+  list.push_back({which + " however fast its GPU part becomes", others, others, "if all else takes as long as now"});
+  return list;
+}
+
 }  // namespace
 
 std::vector<Projection> projections(const Explanation& e, const PlanRequest& request, const Projected& gains) {
   constexpr double kTheSame = 1.005;
   const bool more_than_asked = gains.all.high > kTheSame * gains.asked.high;
-  std::vector<Projection> list;
+  std::vector<Projection> list = with_faster_gpus(e, request);
   const auto add = [&](const std::string& what, Nanos now) {
     if (now <= 0) return;
     const auto project = [&](const Gain& gain, const char* with, const std::string& condition) {
@@ -58,23 +79,6 @@ std::vector<Projection> projections(const Explanation& e, const PlanRequest& req
     if (more_than_asked) project(gains.asked, " with nothing but what was asked about", "what was asked about");
     project(gains.all, more_than_asked ? " with all options" : "", "the options");
   };
-  if (e.pipeline) {  // Amdahl's two parts: waits between kernels are no part of what a faster GPU makes faster
-    const Nanos all = request.left.value_or(e.ledger.span());
-    const double kernels = seconds(all) * seconds(e.pipeline->kernels) / seconds(e.ledger.span());
-    const double rest = seconds(all) - kernels;
-    const std::string which = fmt::format("{} {}", request.left ? "the remaining" : "all", human_duration(all));
-    list.push_back({which + " with kernels twice as fast", rest + kernels / 2, rest + kernels / 2,
-                    "if all else takes as long as now"});
-    list.push_back({which + " however fast the kernels become", rest, rest, "if all else takes as long as now"});
-    if (const std::size_t gpus = a_gpu_stood_idle(e) ? e.ledger.devices.size() : 1; gpus > 1) {
-      const double part = seconds(all) * seconds(e.pipeline->gpu_part) / seconds(e.ledger.span());
-      const double others = seconds(all) - part, shared = others + part / static_cast<double>(gpus);
-      list.push_back({fmt::format("{} with its GPU part split evenly over {} GPUs", which, gpus), shared, shared,
-                      "if it can be split, and all else takes as long as now"});
-      list.push_back(
-          {which + " however fast its GPU part becomes", others, others, "if all else takes as long as now"});
-    }
-  }
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
   const bool asked = request.epochs || request.trials;
   auto epoch = request.epoch ? request.epoch : told_epoch(e);

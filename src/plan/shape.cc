@@ -32,88 +32,126 @@ double batch_gain(const Explanation& e, const PlanRequest& request, double facto
   return std::max(1.0, gain);
 }
 
-// Whether its stacks were looked at in the time that this finding claims, and were in no loader there.
-bool no_loader_seen(const Explanation& e, const StepModel& model, std::optional<std::size_t> finding) {
-  return finding && e.findings[*finding].tiers.has("Y") && !model.findings[*finding].input;
-}
+// Other workers of the loader: as many as are asked for, or as the cores carry.
+class LoaderWorkers {
+ public:
+  LoaderWorkers(const Explanation& e, const StepModel& model, const PlanRequest& request, const Numbers& known,
+                Candidate& made)
+      : e_(e), model_(model), request_(request), known_(known), made_(made), option_(made.option) {}
 
-std::string by_processes(const Explanation& e, const PlanRequest& request, int workers) {
-  if (without_python(e.meta))
-    return fmt::format("let {} load the next batches meanwhile",
-                       count_of(workers, "thread or process", "threads or processes"));
-  const std::string processes = count_of(workers, "process", "processes");
-  if (request.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
-  return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers);
-}
-
-// Who asks for workers is answered also where there can be no more than there are.
-void stays(int workers, bool said, std::string_view limit, Option& option) {
-  option.title = fmt::format("Stay with {}", count_of(workers, "loader worker"));
-  const std::string loaders = workers == 1 ? "the process that it started loads"
-                                           : fmt::format("the {} processes that it started load", workers);
-  option.apply = said ? fmt::format("nothing: the job has {} already{}", workers, limit)
-                      : fmt::format("nothing, if {} its data{}", loaders, limit);
-  option.safety = Safety::kSafe;
-  option.why_safe = "it changes nothing";
-  option.promises = false;
-  option.gain = {.none = "none"};
-  option.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
-}
-
-bool loads(const Explanation& e, const StepModel& model, const PlanRequest& request, const Numbers& known,
-           Candidate& made) {
-  Option& option = made.option;
-  const auto said = workers_said(e);
-  int workers = known.workers.value_or(4);
-  std::string limit;
-  const bool asleep = loading_sleeps(e, model, made.change.finding);  // then cores are not what limits workers
-  if (option.id == "more_requests" && !(asleep && model.workers > 0)) return false;  // what is full takes no more
-  const double most = model.cores ? std::ceil(*cores_then(model, made.change) / model.cores_each) : 0;
-  const bool ran = request.probe && varied(*request.probe) == Varied::kWorkers;  // then it is known what that gives
-  if (model.cores && !asleep && !ran && workers > most) {
-    workers = static_cast<int>(most);
-    limit = fmt::format("; {} workers would share {:.3g} usable cores", *known.workers, e.host->usable_cores);
-  }
-  if (workers <= model.workers && !made.asked) return false;  // the cores carry no more
-  if (const double now = said ? said->value : model.workers; workers == now) {
-    stays(workers, said.has_value(), limit, option);
+  bool shape() {
+    if (option_.id == "more_requests" && !(asleep_ && model_.workers > 0)) return false;  // what is full takes no more
+    limit_to_cores();
+    if (workers_ <= model_.workers && !made_.asked) return false;  // the cores carry no more
+    if (const double now = said_ ? said_->value : model_.workers; workers_ == now) {
+      stay();
+      return true;
+    }
+    if (model_.cores && !asleep_) made_.change.workers = workers_;  // else the finding's own bound is all that is known
+    option_.apply = how();
+    if (!known_.workers) option_.apply += ", with as many as cores are free: they were not recorded";
+    option_.apply += limit_;
+    tell_of_simulation();
+    tell_how_to_verify();
+    if (!made_.change.finding && model_.workers > 0) option_.promises = true;
     return true;
   }
-  if (model.cores && !asleep) made.change.workers = workers;  // else the finding's own bound is all that is known
-  const bool by_sleeping_threads = made.change.finding && e.findings[*made.change.finding].by_threads && asleep;
-  if (by_sleeping_threads)
-    option.apply = e.findings[*made.change.finding].advice;
-  else if (said && said->value != workers)
-    option.apply = fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
-  else if (no_loader_seen(e, model, made.change.finding))
-    option.apply = "if it loads data there: " + by_processes(e, request, workers);
-  else if (request.loader == Loader::kPool || request.loader == Loader::kOther || without_python(e.meta))
-    option.apply = by_processes(e, request, workers);
-  else if (known.workers)
-    option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
-  if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
-  option.apply += limit;
-  if (const auto cores = cores_then(model, made.change); cores && !asleep && !option.gain.condition.empty()) {
-    option.gain.more += fmt::format("; simulated with {} on {} core{}", count_of(workers, "worker"),
-                                    human_figure(*cores, 2), *cores > 1 ? "s" : "");
-    constexpr double kNoticed = 0.05;
-    if (model.others >= kNoticed)
-      option.gain.more += fmt::format(", {} of which others used meanwhile", human_figure(model.others, 2));
+
+ private:
+  void limit_to_cores() {
+    if (!model_.cores || asleep_ || probed_) return;
+    const double most = std::ceil(*cores_then(model_, made_.change) / model_.cores_each);
+    if (workers_ <= most) return;
+    workers_ = static_cast<int>(most);
+    limit_ = fmt::format("; {} workers would share {:.3g} usable cores", *known_.workers, e_.host->usable_cores);
   }
-  if (by_sleeping_threads)
-    option.title = "More loader threads", option.verify = "time per step with twice as many threads";
-  else if (!ran)
-    option.verify = fmt::format("headroom probe --vary num_workers={},{} -- CMD {{num_workers}}: which is faster",
-                                said     ? fmt::format("{}", said->value)
-                                : e.host ? fmt::format("{}", e.host->helpers)
-                                         : "NOW",
-                                workers);
-  if (!made.change.finding && model.workers > 0) option.promises = true;
-  return true;
-}
+
+  // Who asks for workers is answered also where there can be no more than there are.
+  void stay() {
+    option_.title = fmt::format("Stay with {}", count_of(workers_, "loader worker"));
+    const std::string loaders = workers_ == 1 ? "the process that it started loads"
+                                              : fmt::format("the {} processes that it started load", workers_);
+    option_.apply = said_ ? fmt::format("nothing: the job has {} already{}", workers_, limit_)
+                          : fmt::format("nothing, if {} its data{}", loaders, limit_);
+    option_.safety = Safety::kSafe;
+    option_.why_safe = "it changes nothing";
+    option_.promises = false;
+    option_.gain = {.none = "none"};
+    option_.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
+  }
+
+  // Whether stacks were looked at in the time that this finding claims, and were in no loader there.
+  [[nodiscard]] bool no_loader_seen() const {
+    const auto finding = made_.change.finding;
+    return finding && e_.findings[*finding].tiers.has("Y") && !model_.findings[*finding].input;
+  }
+
+  [[nodiscard]] std::string by_processes() const {
+    if (without_python(e_.meta))
+      return fmt::format("let {} load the next batches meanwhile",
+                         count_of(workers_, "thread or process", "threads or processes"));
+    const std::string processes = count_of(workers_, "process", "processes");
+    if (request_.loader == Loader::kPool) return fmt::format("a Pool of {} that load the next batches", processes);
+    return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers_);
+  }
+
+  [[nodiscard]] bool by_sleeping_threads() const {
+    return asleep_ && made_.change.finding && e_.findings[*made_.change.finding].by_threads;
+  }
+
+  [[nodiscard]] std::string how() const {
+    if (by_sleeping_threads()) return e_.findings[*made_.change.finding].advice;
+    if (said_ && said_->value != workers_)
+      return fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said_->name, workers_, said_->words);
+    if (no_loader_seen()) return "if it loads data there: " + by_processes();
+    if (request_.loader == Loader::kPool || request_.loader == Loader::kOther || without_python(e_.meta))
+      return by_processes();
+    if (known_.workers)
+      return fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers_);
+    return option_.apply;
+  }
+
+  void tell_of_simulation() {
+    constexpr double kNoticed = 0.05;
+    const auto cores = cores_then(model_, made_.change);
+    if (!cores || asleep_ || option_.gain.condition.empty()) return;
+    option_.gain.more += fmt::format("; simulated with {} on {} core{}", count_of(workers_, "worker"),
+                                     human_figure(*cores, 2), *cores > 1 ? "s" : "");
+    if (model_.others >= kNoticed)
+      option_.gain.more += fmt::format(", {} of which others used meanwhile", human_figure(model_.others, 2));
+  }
+
+  void tell_how_to_verify() {
+    if (by_sleeping_threads())
+      option_.title = "More loader threads", option_.verify = "time per step with twice as many threads";
+    else if (!probed_)
+      option_.verify = fmt::format("headroom probe --vary num_workers={},{} -- CMD {{num_workers}}: which is faster",
+                                   said_     ? fmt::format("{}", said_->value)
+                                   : e_.host ? fmt::format("{}", e_.host->helpers)
+                                             : "NOW",
+                                   workers_);
+  }
+
+  const Explanation& e_;
+  const StepModel& model_;
+  const PlanRequest& request_;
+  const Numbers& known_;
+  Candidate& made_;
+  Option& option_;
+  const std::optional<SaidSetting> said_ = workers_said(e_);
+  const bool asleep_ = loading_sleeps(e_, model_, made_.change.finding);  // then cores are not what limits workers
+  // Then it is known what more of them give.
+  const bool probed_ = request_.probe && varied(*request_.probe) == Varied::kWorkers;
+  int workers_ = known_.workers.value_or(4);
+  std::string limit_;
+};
 
 bool enlarges(const Explanation& e, const PlanRequest& request, const Numbers& known, Candidate& made) {
   Option& option = made.option;
+  if (option.cause != Cause::kBatchTooSmall) {
+    option.promises = false;
+    return true;
+  }
   const double factor = batch_gain(e, request, known.batch_factor.value_or(2));
   if (known.batch_factor && *known.batch_factor <= 1 && !made.asked) return false;  // no memory for it
   made.change.finding.reset();  // it acts on every step, not on what is claimed
@@ -142,6 +180,17 @@ bool enlarges(const Explanation& e, const PlanRequest& request, const Numbers& k
         known.batch ? fmt::format("{:g},{:g}", known.batch->first, known.batch->second) : "SIZE,LARGER");
   }
   return true;
+}
+
+void packs(const Explanation& e, const PlanRequest& request, Candidate& made) {
+  if (!made.asked || made.change.finding || !e.bound) return;
+  const double at_once = e.batch ? e.batch->at_once.value_or(1) : 1;
+  const double times = static_cast<double>(request.tasks.value_or(1)) / std::max(1.0, at_once);
+  made.change.factor = std::clamp(times, 1.0, e.bound->speedup_high);
+  made.option.promises = true;
+  made.option.gain = {.condition =
+                          times > 1 ? "if their kernels do not slow each other down and memory and cores suffice"
+                                    : fmt::format("{:.1f} tasks ran at once on each GPU already, on average", at_once)};
 }
 
 // GPUs that stood free could have worked as those that did.
@@ -179,48 +228,41 @@ void reserve(const Explanation& e, Candidate& made) {
   made.option.task_file = {"gpu_memory", fmt::format("{}MiB", mib)};
 }
 
+bool removes(const Explanation& e, const StepModel& model, Candidate& made) {
+  const Option& option = made.option;
+  if (option.id == "reserve_memory") reserve(e, made);
+  // Where processes were watched, who waits for no data has nobody that reads ahead.
+  if (option.id == "larger_prefetch" && e.host && made.change.finding && !model.findings[*made.change.finding].input)
+    return false;
+  return option.id != "longest_first" || option.promises;  // where no order helps it is no advice
+}
+
 }  // namespace
 
-bool shape(const Explanation& e, const StepModel& model, const PlanRequest& request, const Fix& fix,
-           const Numbers& known, Candidate& made) {
-  Option& option = made.option;
-  option.promises = made.change.finding && e.findings[*made.change.finding].gain.has_value();
+bool shape(const Explanation& e, const StepModel& model, const PlanRequest& request, const Numbers& known,
+           Candidate& made) {
+  const Cause cause = *made.option.cause;
+  made.option.promises = made.change.finding && e.findings[*made.change.finding].gain.has_value();
   // Of workers that start anew what they use is starts, too.
-  made.change.cheaper = fix.mechanism == Mechanism::kRemoves &&
-                        (fix.cause == Cause::kInputInMainProcess || fix.cause == Cause::kInputTooFewWorkers ||
-                         fix.cause == Cause::kEpochWorkerRestart);
-  switch (fix.mechanism) {
+  made.change.cheaper = made.change.mechanism == Mechanism::kRemoves &&
+                        (cause == Cause::kInputInMainProcess || cause == Cause::kInputTooFewWorkers ||
+                         cause == Cause::kEpochWorkerRestart);
+  switch (made.change.mechanism) {
     case Mechanism::kLoads:
-      return loads(e, model, request, known, made);
+      return LoaderWorkers(e, model, request, known, made).shape();
     case Mechanism::kEnlarges:
-      if (fix.cause != Cause::kBatchTooSmall) {
-        option.promises = false;
-        return true;
-      }
       return enlarges(e, request, known, made);
     case Mechanism::kPacks:
-      if (made.asked && !made.change.finding && e.bound) {
-        const double at_once = e.batch ? e.batch->at_once.value_or(1) : 1;
-        const double times = static_cast<double>(request.tasks.value_or(1)) / std::max(1.0, at_once);
-        made.change.factor = std::clamp(times, 1.0, e.bound->speedup_high);
-        option.promises = true;
-        option.gain = {
-            .condition = times > 1 ? "if their kernels do not slow each other down and memory and cores suffice"
-                                   : fmt::format("{:.1f} tasks ran at once on each GPU already, on average", at_once)};
-      }
+      packs(e, request, made);
       return true;
     case Mechanism::kSpreads:
       return spreads(e, made);
     case Mechanism::kReturns:
-      option.promises = false;
+      made.option.promises = false;
       return true;
     case Mechanism::kRemoves:
     case Mechanism::kOverlaps:
-      if (fix.id == "reserve_memory") reserve(e, made);
-      // Where processes were watched, who waits for no data has nobody that reads ahead.
-      if (fix.id == "larger_prefetch" && e.host && made.change.finding && !model.findings[*made.change.finding].input)
-        return false;
-      return fix.id != "longest_first" || option.promises;  // where no order helps it is no advice
+      return removes(e, model, made);
   }
   return true;
 }

@@ -8,8 +8,8 @@
 
 namespace headroom::planning {
 
-// What the simulation needs of a fix beside the claims, by how it acts. False: nothing to advise.
-[[nodiscard]] bool shape(const Explanation& e, const StepModel& model, const PlanRequest& request, const Fix& fix,
-                         const Numbers& known, Candidate& made);
+// What the simulation needs of a fix's candidate beside the claims, by how it acts. False: nothing to advise.
+[[nodiscard]] bool shape(const Explanation& e, const StepModel& model, const PlanRequest& request, const Numbers& known,
+                         Candidate& made);
 
 }  // namespace headroom::planning

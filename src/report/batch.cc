@@ -281,6 +281,13 @@ std::string placement_words(const Attempt& attempt) {
         fmt::format(": no look at the driver's lists found it in its {}", human_duration(*attempt.end - attempt.start));
   return words;
 }
+
+std::string reported_words(const Attempt& attempt) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : attempt.metrics) words.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : attempt.parameters_resolved) words.push_back(fmt::format("{}={}", name, value));
+  return join(words, " ");
+}
 }  // namespace
 
 std::string to_text(const NamedAttempt& named, const TextOptions& options) {
@@ -314,10 +321,7 @@ std::string to_text(const NamedAttempt& named, const TextOptions& options) {
   if (a.gpu_time) row("GPU time", "at least " + human_duration(*a.gpu_time));  // what came between looks is not in it
   if (a.peak_gpu_bytes) row("GPU memory", human_bytes(*a.peak_gpu_bytes));
   if (a.peak_host_bytes) row("host memory", human_bytes(*a.peak_host_bytes));
-  std::vector<std::string> found;
-  for (const auto& [name, value] : a.metrics) found.push_back(fmt::format("{}={}", name, value));
-  for (const auto& [name, value] : a.parameters_resolved) found.push_back(fmt::format("{}={}", name, value));
-  row("reported", join(found, " "));
+  row("reported", reported_words(a));
   if (!a.git_commit.empty()) row("git", a.git_commit + (a.git_dirty.value_or(false) ? " with changes" : ""));
   for (const auto& [path, hash] : a.input_hashes) row("input", fmt::format("{} {}", path, hash));
   row("driver", a.driver_version);

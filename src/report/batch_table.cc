@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -33,11 +34,15 @@ void add_names(const Pairs& pairs, std::vector<std::string>& names) {
 
 struct TableColumns {
   std::vector<std::string> parameters, metrics;
+  std::set<std::string> courses;  // metrics of which a row has several values
 };
 TableColumns columns_of(const std::vector<TableRow>& rows) {
   TableColumns columns;
-  for (const TableRow& row : rows)
-    add_names(row.parameters, columns.parameters), add_names(row.metrics, columns.metrics);
+  for (const TableRow& row : rows) {
+    add_names(row.parameters, columns.parameters);
+    add_names(row.metrics, columns.metrics);
+    for (const SaidMetric& course : row.courses) columns.courses.insert(course.name);
+  }
   return columns;
 }
 
@@ -58,10 +63,6 @@ const SaidMetric* course_in(const TableRow& row, std::string_view name) {
   const auto found = std::find_if(row.courses.begin(), row.courses.end(),
                                   [&](const SaidMetric& course) { return course.name == name; });
   return found == row.courses.end() ? nullptr : &*found;
-}
-
-bool has_course(const std::vector<TableRow>& rows, std::string_view name) {
-  return std::any_of(rows.begin(), rows.end(), [&](const TableRow& row) { return course_in(row, name) != nullptr; });
 }
 
 // How the cells are written.
@@ -105,37 +106,43 @@ void add_course(std::vector<std::string>& line, const SaidMetric* course, Beside
   if (beside == Beside::kCurve) line.push_back(course != nullptr ? curve_text(course->curve, kCells) : "");
 }
 
+std::vector<std::string> header_of(const TableColumns& columns, const Writing& writing) {
+  std::vector<std::string> header{"task"};
+  for (const std::string& name : columns.parameters) header.push_back(parameter_label(name));
+  for (const std::string& name : columns.metrics) {
+    header.push_back(name);
+    if (writing.beside == Beside::kNothing || !columns.courses.contains(name)) continue;
+    for (const char* what : {"first", "best"}) header.push_back(writing.beside_name(name, what));
+    if (writing.beside == Beside::kCurve) header.push_back(writing.beside_name(name, "curve"));
+  }
+  header.insert(header.end(), {writing.time_name, writing.memory_name, "state"});
+  if (!writing.to_read) header.insert(header.end(), {"outcome", "too_short"});
+  return header;
+}
+
+std::vector<std::string> cells_of(const TableRow& row, const TableColumns& columns, const Writing& writing) {
+  std::vector<std::string> line{row.task};
+  for (const std::string& name : columns.parameters) {
+    const auto* value = value_in(row.parameters, name);
+    line.push_back(value != nullptr ? *value : "");
+  }
+  for (const std::string& name : columns.metrics) {
+    const auto* value = value_in(row.metrics, name);
+    line.push_back(value != nullptr ? number_text(*value) : "");
+    if (columns.courses.contains(name)) add_course(line, course_in(row, name), writing.beside);
+  }
+  line.push_back(row.took ? writing.time(*row.took) : "");
+  line.push_back(memory_cell(row, writing));
+  line.push_back(writing.to_read ? state_cell(row) : std::string(state_words(row.state, row.last)));
+  if (!writing.to_read)
+    line.insert(line.end(), {row.outcome ? std::string(info(*row.outcome).name) : "", row.too_short ? "yes" : ""});
+  return line;
+}
+
 Lines lines_of(const std::vector<TableRow>& rows, const Writing& writing) {
   const TableColumns columns = columns_of(rows);
-  Lines lines(1);
-  lines[0] = {"task"};
-  for (const std::string& name : columns.parameters) lines[0].push_back(parameter_label(name));
-  for (const std::string& name : columns.metrics) {
-    lines[0].push_back(name);
-    if (writing.beside == Beside::kNothing || !has_course(rows, name)) continue;
-    for (const char* what : {"first", "best"}) lines[0].push_back(writing.beside_name(name, what));
-    if (writing.beside == Beside::kCurve) lines[0].push_back(writing.beside_name(name, "curve"));
-  }
-  lines[0].insert(lines[0].end(), {writing.time_name, writing.memory_name, "state"});
-  if (!writing.to_read) lines[0].insert(lines[0].end(), {"outcome", "too_short"});
-  for (const TableRow& row : rows) {
-    std::vector<std::string> line{row.task};
-    for (const std::string& name : columns.parameters) {
-      const auto* value = value_in(row.parameters, name);
-      line.push_back(value != nullptr ? *value : "");
-    }
-    for (const std::string& name : columns.metrics) {
-      const auto* value = value_in(row.metrics, name);
-      line.push_back(value != nullptr ? number_text(*value) : "");
-      if (has_course(rows, name)) add_course(line, course_in(row, name), writing.beside);
-    }
-    line.push_back(row.took ? writing.time(*row.took) : "");
-    line.push_back(memory_cell(row, writing));
-    line.push_back(writing.to_read ? state_cell(row) : std::string(state_words(row.state, row.last)));
-    if (!writing.to_read)
-      line.insert(line.end(), {row.outcome ? std::string(info(*row.outcome).name) : "", row.too_short ? "yes" : ""});
-    lines.push_back(std::move(line));
-  }
+  Lines lines{header_of(columns, writing)};
+  for (const TableRow& row : rows) lines.push_back(cells_of(row, columns, writing));
   return lines;
 }
 

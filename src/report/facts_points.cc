@@ -33,6 +33,20 @@ std::string counted(const std::vector<view::Run>& runs, const auto& claim) {
   return human_count(static_cast<std::int64_t>(std::count_if(runs.begin(), runs.end(), claim)));
 }
 
+std::string cost_words(const Explanation& e, const Finding& finding) {
+  if (finding.cost() <= 0) return "";
+  std::set<std::size_t> devices;
+  for (const ClaimedPiece& piece : finding.claims) devices.insert(piece.device);
+  const bool all = e.batch || devices.size() == e.ledger.devices.size();  // as the headline is
+  const Nanos whole = all ? e.ledger.budget() : e.ledger.span() * static_cast<Nanos>(devices.size());
+  const std::string whose = all                   ? "the time"
+                            : devices.size() == 1 ? "the time of " + gpu_name(e.ledger.devices[*devices.begin()])
+                                                  : fmt::format("the time of {} GPUs", devices.size());
+  return fmt::format("{}{}, {} of {}{}", human_duration(finding.cost()), devices.size() > 1 ? " of GPU time" : "",
+                     share_words(finding.cost(), whole), whose,
+                     finding.part_of ? "; counted in the larger finding, too" : "");
+}
+
 }  // namespace
 
 std::string batch_words(const Document& d) {
@@ -63,19 +77,7 @@ std::vector<std::string> finding_numbers(const Explanation& e) {
 
 std::vector<Point> finding_points(const Explanation& e, const Finding& finding) {
   std::vector<Point> points;
-  if (finding.cost() > 0) {
-    std::set<std::size_t> devices;
-    for (const ClaimedPiece& piece : finding.claims) devices.insert(piece.device);
-    const bool all = e.batch || devices.size() == e.ledger.devices.size();  // as the headline is
-    const Nanos whole = all ? e.ledger.budget() : e.ledger.span() * static_cast<Nanos>(devices.size());
-    const std::string whose = all                   ? "the time"
-                              : devices.size() == 1 ? "the time of " + gpu_name(e.ledger.devices[*devices.begin()])
-                                                    : fmt::format("the time of {} GPUs", devices.size());
-    add(points, is_unknown_time(finding) ? "Unknown" : "Costs",
-        fmt::format("{}{}, {} of {}{}", human_duration(finding.cost()), devices.size() > 1 ? " of GPU time" : "",
-                    share_words(finding.cost(), whole), whose,
-                    finding.part_of ? "; counted in the larger finding, too" : ""));
-  }
+  add(points, is_unknown_time(finding) ? "Unknown" : "Costs", cost_words(e, finding));
   for (const std::string& sentence : finding.evidence) add(points, "Evidence", sentence);
   for (std::size_t i = 0; i < told_of_a_set(finding); ++i) {
     const Cause cause = finding.candidates[i];

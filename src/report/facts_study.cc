@@ -25,6 +25,46 @@ std::vector<const WhatIf*> all_of(const StudyReport& report) {
   return rows;
 }
 
+std::vector<StepReport> finite_reports(const StudyDocument& d, const Trial& trial) {
+  std::vector<StepReport> finite;
+  for (const StepReport& one : reports_of(d.study, trial))
+    if (std::isfinite(one.value)) finite.push_back(one);
+  return finite;
+}
+
+// Each `every`th, and the last.
+std::vector<StepReport> thinned(const std::vector<StepReport>& points, std::size_t every) {
+  std::vector<StepReport> kept;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (i % every == 0 || i + 1 == points.size()) kept.push_back(points[i]);
+  return kept;
+}
+
+// What the axes hold. A few trials that explode must not press all others into a line.
+void set_range(Curves& all) {
+  constexpr double kFar = 3;
+  constexpr std::size_t kEnough = 40;
+  std::vector<double> values;
+  for (const Curve& curve : all.curves)
+    for (const StepReport& one : curve.points) {
+      const bool first = values.empty();
+      all.first = first ? one.step : std::min(all.first, one.step);
+      all.last = first ? one.step : std::max(all.last, one.step);
+      values.push_back(one.value);
+    }
+  if (values.empty()) return;
+  std::sort(values.begin(), values.end());
+  all.low = values.front(), all.high = values.back();
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(std::lround(share * static_cast<double>(values.size() - 1)))];
+  };
+  if (const double middle = at(0.95) - at(0.05); values.size() >= kEnough && middle > 0) {
+    all.low = std::max(all.low, at(0.05) - kFar * middle);
+    all.high = std::min(all.high, at(0.95) + kFar * middle);
+  }
+  all.beyond = values.front() < all.low || values.back() > all.high;
+}
+
 }  // namespace
 
 std::string state_word(TrialState state) {
@@ -103,47 +143,19 @@ Curves curves_of(const StudyDocument& d) {
   constexpr std::size_t kMostCurves = 120, kMostPoints = 80;
   const std::int64_t best = d.report.best.empty() ? -1 : d.report.best.back().trial;
   std::vector<const Trial*> told;
-  for (const Trial& trial : d.study.trials) {
-    const auto reports = reports_of(d.study, trial);
-    if (std::any_of(reports.begin(), reports.end(), [](const StepReport& one) { return std::isfinite(one.value); }))
-      told.push_back(&trial);
-  }
+  for (const Trial& trial : d.study.trials)
+    if (!finite_reports(d, trial).empty()) told.push_back(&trial);
   Curves all{.trials = told.size()};
-  std::vector<double> values;
   for (std::size_t i = 0; i < told.size(); ++i) {
     const bool chosen =
         told.size() <= kMostCurves || i * kMostCurves / told.size() != (i + 1) * kMostCurves / told.size();
     if (!chosen && told[i]->number != best) continue;
-    Curve curve{.trial = told[i]};
-    std::vector<StepReport> points;
-    for (const StepReport& one : reports_of(d.study, *told[i]))
-      if (std::isfinite(one.value)) points.push_back(one);
+    const std::vector<StepReport> points = finite_reports(d, *told[i]);
     const std::size_t every = (points.size() + kMostPoints - 1) / kMostPoints;
     all.thinned = all.thinned || every > 1;
-    for (std::size_t k = 0; k < points.size(); ++k)
-      if (k % every == 0 || k + 1 == points.size()) curve.points.push_back(points[k]);
-    for (const StepReport& one : curve.points) {
-      const bool first = values.empty();
-      all.first = first ? one.step : std::min(all.first, one.step);
-      all.last = first ? one.step : std::max(all.last, one.step);
-      values.push_back(one.value);
-    }
-    all.curves.push_back(std::move(curve));
+    all.curves.push_back({.trial = told[i], .points = thinned(points, every)});
   }
-  if (values.empty()) return all;
-  std::sort(values.begin(), values.end());
-  all.low = values.front(), all.high = values.back();
-  // A few trials that explode must not press all others into a line.
-  constexpr double kFar = 3;
-  constexpr std::size_t kEnough = 40;
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(std::lround(share * static_cast<double>(values.size() - 1)))];
-  };
-  if (const double middle = at(0.95) - at(0.05); values.size() >= kEnough && middle > 0) {
-    all.low = std::max(all.low, at(0.05) - kFar * middle);
-    all.high = std::min(all.high, at(0.95) + kFar * middle);
-  }
-  all.beyond = values.front() < all.low || values.back() > all.high;
+  set_range(all);
   return all;
 }
 
@@ -167,8 +179,8 @@ Table curves_table(const StudyDocument& d) {
   std::vector<Row> rows;
   for (const Curve& curve : all.curves) {
     double best = curve.points.front().value;
-    for (const StepReport& one : reports_of(d.study, *curve.trial))
-      if (std::isfinite(one.value)) best = most ? std::max(best, one.value) : std::min(best, one.value);
+    for (const StepReport& one : finite_reports(d, *curve.trial))
+      best = most ? std::max(best, one.value) : std::min(best, one.value);
     rows.push_back({&curve, best});
   }
   std::stable_sort(rows.begin(), rows.end(),

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "report/json_values.h"
 #include "report/plan.h"
 #include "report/words.h"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -126,6 +127,28 @@ std::string next(const Plan& plan, std::string_view saved, const TextOptions& op
                                   : typed(fmt::format("headroom plan {} --full", name), options));
 }
 
+std::string headline_of_no_gain(const std::vector<Option>& options) {
+  const auto unbounded =
+      std::find_if(options.begin(), options.end(), [](const Option& option) { return option.gain.unbounded; });
+  if (unbounded != options.end())
+    return fmt::format("What can be gained is {}; what to do about what was found:", unbounded->gain.none);
+  const bool gains =
+      std::any_of(options.begin(), options.end(), [](const Option& option) { return option.gain.high > 1; });
+  return fmt::format("{}; what to do about it:",
+                     gains ? "What was found promises no gain" : "What was found is no matter of speed");
+}
+
+// Of the first option that promises something and those after it.
+std::string headline_of_guesses(std::span<const Option> guesses) {
+  const auto most = std::max_element(guesses.begin(), guesses.end(), [](const Option& x, const Option& y) {
+    return (x.promises ? x.gain.high : 0) < (y.promises ? y.gain.high : 0);
+  });
+  const std::string allowed = gain_range(guesses.front().gain), another = gain_range(most->gain);
+  return fmt::format("No gain can be promised: several causes look the same in this recording. {}",
+                     another != allowed ? fmt::format("The first guess allows {}, another one {}.", allowed, another)
+                                        : fmt::format("The best first guess allows {}.", allowed));
+}
+
 }  // namespace
 
 std::string gain_range(const Gain& gain) {
@@ -166,29 +189,12 @@ std::string cause_words(const Option& option) {
 std::string plan_headline(const Plan& plan) {
   if (!plan.nothing.empty()) return plan.nothing + ".";
   auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
-  const auto gains = [](const Option& option) { return option.gain.high > 1; };
-  const auto unbounded = [](const Option& option) { return option.gain.unbounded; };
-  if (const auto one = std::find_if(plan.options.begin(), plan.options.end(), unbounded);
-      first == plan.options.end() && one != plan.options.end())
-    return fmt::format("What can be gained is {}; what to do about what was found:", one->gain.none);
-  if (first == plan.options.end())
-    return fmt::format("{}; what to do about it:", std::any_of(plan.options.begin(), plan.options.end(), gains)
-                                                       ? "What was found promises no gain"
-                                                       : "What was found is no matter of speed");
+  if (first == plan.options.end()) return headline_of_no_gain(plan.options);
   // What is told and no matter of speed may cost more than all that is.
   const bool told = plan.options.front().cause && !plan.options.front().promises;
   if (told) first = plan.options.begin();
   const bool place_is_known = first == plan.options.begin();  // of code that stacks name
-  if (!first->candidates.empty() && !place_is_known) {
-    const auto most = std::max_element(first, plan.options.end(), [](const Option& x, const Option& y) {
-      return (x.promises ? x.gain.high : 0) < (y.promises ? y.gain.high : 0);
-    });
-    const std::string allowed = gain_range(first->gain);
-    const bool more = gain_range(most->gain) != allowed;
-    return fmt::format("No gain can be promised: several causes look the same in this recording. {}",
-                       more ? fmt::format("The first guess allows {}, another one {}.", allowed, gain_range(most->gain))
-                            : fmt::format("The best first guess allows {}.", allowed));
-  }
+  if (!first->candidates.empty() && !place_is_known) return headline_of_guesses({first, plan.options.end()});
   std::string title = first->title;
   if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
     title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays

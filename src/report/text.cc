@@ -115,6 +115,13 @@ std::string missing_evidence(const Explanation& e, const TextOptions& options) {
   return text;
 }
 
+std::string environment_of_job(const Explanation& e, const TextOptions& options) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : job_variables(e.meta).value_or(JobVariables()))
+    if (!is_slurm_variable(name)) words.push_back(fmt::format("{}={}", name, value));
+  return words.empty() ? "" : wrap(join(words, ", ") + ".", options.width, "Environment: ", "  ");
+}
+
 std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
   const std::string evidence = evidence_words(e.meta.tiers), cost = recording_cost(e);
   std::string line = evidence.empty() ? "none" : evidence;
@@ -122,12 +129,7 @@ std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
     line += fmt::format(", a reading every {}", human_duration(e.meta.interval));
   if (!cost.empty()) line += "; cost " + cost;
   std::string text = wrap(line + ".", options.width, "Evidence: ", "  ") + missing_evidence(e, options);
-  if (const auto variables = job_variables(e.meta)) {
-    std::vector<std::string> words;
-    for (const auto& [name, value] : *variables)
-      if (!is_slurm_variable(name)) words.push_back(fmt::format("{}={}", name, value));
-    if (!words.empty()) text += wrap(join(words, ", ") + ".", options.width, "Environment: ", "  ");
-  }
+  text += environment_of_job(e, options);
   for (const Loss& loss : e.losses) {
     if (loss.count <= 0) continue;
     const auto kind = loss_kind_of(loss.what);

@@ -3,6 +3,7 @@
 // simulator, which is told the true memory and lengths. Seeds on which no constant was chosen; few of them, to be
 // quick: bench/packing.cc runs eight and prints the table.
 #include "scheduler/testing/families.h"
+#include "scheduler/testing/fixed_concurrency.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -80,7 +81,7 @@ TEST(Families, ThePlannerComesCloseToTheBestFixedConcurrency) {
     for (std::uint64_t seed = kFirst; seed < kFirst + kSeeds; ++seed) {
       const double best = best_makespan(family, seed);
       const RunResult& run = planned(family, seed);
-      const double one = try_fixed(family, seed, 1, Order::kLongestFirst, 0.05, run.makespan).makespan;
+      const double one = FixedRun(family, seed, 1, Order::kLongestFirst).run(run.makespan).makespan;
       const double of_best = best / run.makespan;
       relative += of_best / kSeeds;
       shares += best / planned(family, seed, Signals::kShares).makespan / kSeeds;

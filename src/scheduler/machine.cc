@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kHostFactor = 1.5;   // of the cores: a step waits for the GPU now and then
 constexpr double kHostMemory = 0.95;  // of the host's, for everybody together
+constexpr std::string_view kFull = "{} run on it, and may not be more", kNoMemory = "may need {}, {} not spoken for";
 
 }  // namespace
 
@@ -304,49 +305,39 @@ bool Fit::has_lone_attempt(const Gpu& gpu) const {
                      [&](AttemptId id) { return machine_.running().at(id).alone; });
 }
 
+std::string_view Fit::in_the_way(TaskIndex task, const Gpu& gpu, const Need& need, double gain) const {
+  const bool fixed = setup_.pack == PackMode::kFixed, joins = !fixed && !gpu.running.empty();
+  if (!gpu.usable) return "it cannot be used any more";
+  if (has_lone_attempt(gpu)) return "what runs on it has it alone";
+  if (joins && setup_.pack == PackMode::kOnePerGpu) return "one runs on it, and may not be more";
+  if (static_cast<int>(gpu.running.size()) >= (fixed ? setup_.per_gpu : kMaxPerGpu)) return kFull;
+  if (joins && gpu.others_compute) return "another user computes on it";
+  if (!memory_fits(gpu, need)) return kNoMemory;
+  if (!host_fits(task, joins)) return "the host's cores or memory are taken";
+  if (!joins) return "";
+  const GroupIndex group = graph_.profile(task).group;
+  if (need.probe && probe_runs(group)) return "waits until the first of its group has shown what it needs";
+  if (is_measured_alone(group, gpu)) return "waits until tasks of its group have shown what they do alone";
+  if (!gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, gain))
+    return "one more task on it would not raise its measured rate of work";
+  return "";
+}
+
 bool Fit::fits(TaskIndex task, GpuIndex index, const Need& need, double gain) const {
-  const Gpu& gpu = machine_.gpu(index);
-  if (!gpu.usable || has_lone_attempt(gpu)) return false;
-  const int count = static_cast<int>(gpu.running.size());
-  if (setup_.pack == PackMode::kFixed) return count < setup_.per_gpu && host_fits(task, false);
-  if (count == 0) return memory_fits(gpu, need) && host_fits(task, false);
-  if (setup_.pack == PackMode::kOnePerGpu || count >= kMaxPerGpu || gpu.others_compute) return false;
-  if (!memory_fits(gpu, need) || !host_fits(task, true)) return false;
-  if (need.probe && probe_runs(graph_.profile(task).group)) return false;
-  if (is_measured_alone(graph_.profile(task).group, gpu)) return false;
-  return gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, gain);
+  return in_the_way(task, machine_.gpu(index), need, gain).empty();
 }
 
 std::string Fit::obstacle(TaskIndex task, GpuIndex index, double gain) const {
   const Gpu& gpu = machine_.gpu(index);
   const Need need = need_of(task, index);
   const std::size_t count = gpu.running.size();
-  if (!gpu.usable) return "it cannot be used any more";
-  if (count > 0 && wants_whole_gpus(task)) return fmt::format("needs it alone, {} run on it", count);
-  if (has_lone_attempt(gpu)) return "what runs on it has it alone";
-  const bool fixed = setup_.pack == PackMode::kFixed;
-  if (fixed && static_cast<int>(count) >= setup_.per_gpu)
-    return fmt::format("{} run on it, and may not be more", count);
-  if (!fixed && count > 0) {
-    if (setup_.pack == PackMode::kOnePerGpu) return "one runs on it, and may not be more";
-    if (count >= static_cast<std::size_t>(kMaxPerGpu)) return fmt::format("{} run on it, and may not be more", count);
-    if (gpu.others_compute) return "another user computes on it";
-  }
-  if (!memory_fits(gpu, need)) {
-    const std::int64_t limit = machine_.limit_bytes(gpu);
-    const std::int64_t free = count == 0 ? limit : limit - machine_.counted_bytes(gpu);
-    return fmt::format("may need {}, {} not spoken for", human_bytes(count == 0 ? need.alone_bytes : need.bytes),
-                       human_bytes(std::max<std::int64_t>(0, free)));
-  }
-  if (!host_fits(task, !fixed && count > 0)) return "the host's cores or memory are taken";
-  if (fixed || count == 0) return "";
-  if (need.probe && probe_runs(graph_.profile(task).group))
-    return "waits until the first of its group has shown what it needs";
-  if (is_measured_alone(graph_.profile(task).group, gpu))
-    return "waits until tasks of its group have shown what they do alone";
-  if (!gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, gain))
-    return "one more task on it would not raise its measured rate of work";
-  return "";
+  if (gpu.usable && count > 0 && wants_whole_gpus(task)) return fmt::format("needs it alone, {} run on it", count);
+  const std::string_view words = in_the_way(task, gpu, need, gain);
+  if (words == kFull) return fmt::format(kFull, count);
+  if (words != kNoMemory) return std::string(words);
+  const std::int64_t free = machine_.limit_bytes(gpu) - (count == 0 ? 0 : machine_.counted_bytes(gpu));
+  return fmt::format(kNoMemory, human_bytes(count == 0 ? need.alone_bytes : need.bytes),
+                     human_bytes(std::max<std::int64_t>(0, free)));
 }
 
 }  // namespace headroom::scheduler

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/events.h"
@@ -162,6 +163,8 @@ class Fit {
   [[nodiscard]] std::string obstacle(TaskIndex task, GpuIndex gpu, double gain) const;
 
  private:
+  // What is, first of all, with places for its numbers; "" nothing.
+  [[nodiscard]] std::string_view in_the_way(TaskIndex task, const Gpu& gpu, const Need& need, double gain) const;
   [[nodiscard]] bool has_lone_attempt(const Gpu& gpu) const;
 
   const PlannerSetup& setup_;

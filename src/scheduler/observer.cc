@@ -54,6 +54,18 @@ bool agree(const AttemptWork& work) {
   return std::sqrt(variance / count) <= kTold * mean;
 }
 
+// A reading of a task that had its GPU to itself for this time.
+void learn_alone(AttemptWork& work, GroupStats& learned, const AttemptReading& reading, double dt) {
+  const bool before = work.alone_seconds >= kMeasurable;
+  work.alone_seconds += dt;
+  if (reading.gpu_util_ratio) {
+    auto& [count, sum, squares] = work.alone_utils;
+    ++count, sum += *reading.gpu_util_ratio, squares += *reading.gpu_util_ratio * *reading.gpu_util_ratio;
+    if (agree(work) && (!reading.steps || learned.seconds_per_step())) learned.seen_alone();
+  }
+  if (!before && work.alone_seconds >= kMeasurable) learned.ran_alone(), learned.seen_alone();
+}
+
 // What it would have been alone: beside others its kernels waited while theirs ran. Others beyond 0.9 tell nothing.
 std::optional<double> alone_util(double seen, double others) {
   if (seen <= 0 || others >= 0.9) return std::nullopt;
@@ -146,14 +158,7 @@ void Observer::learn_speed(RunningAttempt& attempt, GroupStats& learned, const A
                            std::optional<double> steps) {
   const Gpu* gpu = attempt.gpus.empty() ? nullptr : &machine_.gpu(attempt.gpus.front());
   const bool alone = gpu != nullptr && gpu->running.size() == 1 && !gpu->others_compute;
-  const bool before = attempt.work.alone_seconds >= kMeasurable;
-  if (alone) attempt.work.alone_seconds += dt;
-  if (alone && reading.gpu_util_ratio) {
-    auto& [count, sum, squares] = attempt.work.alone_utils;
-    ++count, sum += *reading.gpu_util_ratio, squares += *reading.gpu_util_ratio * *reading.gpu_util_ratio;
-    if (agree(attempt.work) && (!reading.steps || learned.seconds_per_step())) learned.seen_alone();
-  }
-  if (!before && attempt.work.alone_seconds >= kMeasurable) learned.ran_alone(), learned.seen_alone();
+  if (alone) learn_alone(attempt.work, learned, reading, dt);
   auto& window = attempt.work.window;
   window.seconds += dt;
   window.alone = window.alone && alone;
@@ -251,23 +256,28 @@ void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, A
   if (outcome != AttemptOutcome::kSucceeded && !attempt.had_company) learned.failed_alone();
   if (outcome != AttemptOutcome::kSucceeded) return;
   learned.finished(seconds(machine_.now() - attempt.start), peak);
-  if (attempt.gpus.size() == 1) {
-    if (attempt.seen) {
-      const Nanos began = attempt.work.began > 0 ? attempt.work.began
-                                                 : attempt.last_reading + (machine_.now() - attempt.last_reading) / 2;
-      learned.lived(seconds(began - attempt.start), seconds(machine_.now() - attempt.start));
-    }
-    if (!attempt.had_company && attempt.work.alone_seconds < kMeasurable) learned.ran_alone();
-    if (alone.measured && (!attempt.had_company || learned.speed_seen_here())) learned.measured(alone.done_seconds);
-    if (alone.whole)
-      learned.took_alone(alone.done_seconds);
-    else if (alone.counted && learned.speed_seen_here())
-      learned.counted_alone(alone.done_seconds);
-    else if (event.took_alone)
-      learned.took_alone_before(seconds(*event.took_alone));
-  }
+  if (attempt.gpus.size() == 1) learn_length(attempt, learned, alone, event.took_alone);
   learn_from_whole(attempt, learned, event);
   if (event.peak_host_bytes) learned_.host_used(attempt.profile.group, *event.peak_host_bytes);
+}
+
+// Of a task on one GPU: how long it ran, and how long that would have been alone.
+void Observer::learn_length(const RunningAttempt& attempt, GroupStats& learned, const AloneTime& alone,
+                            std::optional<Nanos> took_alone) const {
+  const Nanos now = machine_.now();
+  if (attempt.seen) {
+    const Nanos middle = attempt.last_reading + (now - attempt.last_reading) / 2;
+    const Nanos began = attempt.work.began > 0 ? attempt.work.began : middle;
+    learned.lived(seconds(began - attempt.start), seconds(now - attempt.start));
+  }
+  if (!attempt.had_company && attempt.work.alone_seconds < kMeasurable) learned.ran_alone();
+  if (alone.measured && (!attempt.had_company || learned.speed_seen_here())) learned.measured(alone.done_seconds);
+  if (alone.whole)
+    learned.took_alone(alone.done_seconds);
+  else if (alone.counted && learned.speed_seen_here())
+    learned.counted_alone(alone.done_seconds);
+  else if (took_alone)
+    learned.took_alone_before(seconds(*took_alone));
 }
 
 // A short task leaves no whole window of readings: what it used in all its life tells instead.

@@ -25,6 +25,8 @@ class Observer {
   void learn_speed(RunningAttempt& attempt, GroupStats& learned, const AttemptReading& reading, double dt,
                    std::optional<double> steps);
   void learn_memory(RunningAttempt& attempt, GroupStats& learned, const AttemptReading& reading) const;
+  void learn_length(const RunningAttempt& attempt, GroupStats& learned, const AloneTime& alone,
+                    std::optional<Nanos> took_alone) const;
   void learn_from_glimpse(const RunningAttempt& attempt, GroupStats& learned, const AttemptEnded& event) const;
   void learn_from_whole(const RunningAttempt& attempt, GroupStats& learned, const AttemptEnded& event) const;
   void note_progress(RunningAttempt& attempt, const AttemptReading& reading, bool moved) const;

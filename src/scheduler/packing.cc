@@ -85,7 +85,7 @@ std::optional<double> Packer::elasticity(double load) const {
   }
   if (low.seconds < kSeenEnough || high.seconds < kSeenEnough || low.delivered <= 0) return std::nullopt;
   const double more = (high.load / high.seconds) / (low.load / low.seconds);
-  return std::log((high.delivered / high.seconds) / (low.delivered / low.seconds)) / std::log(more);
+  return std::log(high.rate() / low.rate()) / std::log(more);
 }
 
 // Beyond the free load: refilling up to what was seen is no step; a step waits until all that runs was seen for long.
@@ -132,9 +132,8 @@ void Packer::learn_parallelism() {
                             steps ? kMaxSteps : kMaxShares);
 }
 
-// Compares what is delivered at this load with the best that a lower load delivered: the work of kernels, not the
-// number of tasks, so that a change of the mix does not look like a change of the rate.
-void Packer::guard(const PackObservation& seen) {
+// Takes in what was delivered at this load, and forgets a part of what was before.
+void Packer::note(const PackObservation& seen) {
   const double counted = seen.counted > 0 ? seen.counted : seen.load;
   if (counted > level_ + kSameLoad) {
     level_ = counted;
@@ -147,23 +146,36 @@ void Packer::guard(const PackObservation& seen) {
     bin.seconds *= kept;
     bin.load *= kept;
   }
+  Bin& here = bins_[bin_of(seen.load)];
+  here.load += seen.load * seen.seconds;
+  here.delivered += seen.delivered;
+  here.seconds += seen.seconds;
+}
+
+// The bin of a lower load that delivered most; `here` where none was seen for long enough.
+std::size_t Packer::best_below(std::size_t here) const {
+  std::size_t best = here;
+  double most = 0;
+  for (std::size_t i = 0; i < here; ++i) {
+    if (bins_[i].seconds < kSeenEnough || bins_[i].rate() <= most) continue;
+    most = bins_[i].rate();
+    best = i;
+  }
+  return best;
+}
+
+// Compares what is delivered at this load with the best that a lower load delivered: the work of kernels, not the
+// number of tasks, so that a change of the mix does not look like a change of the rate.
+void Packer::guard(const PackObservation& seen) {
+  note(seen);
   const std::size_t here = bin_of(seen.load);
-  bins_[here].load += seen.load * seen.seconds;
-  bins_[here].delivered += seen.delivered;
-  bins_[here].seconds += seen.seconds;
   if (seen.load <= kFreeLoad || seen.host_busy_ratio >= 0.97 || bins_[here].seconds < kSeenEnough) return;
   if (max_load(seen.now)) {  // what runs on is not a new finding, and the hold begins when it has ended
     if (seen.load > max_load_) hold_until_ = last_held_ += static_cast<Nanos>(seen.seconds * 1e9);
     return;
   }
-  std::size_t best = here;
-  double most = 0;
-  for (std::size_t i = 0; i < here; ++i) {
-    if (bins_[i].seconds < kSeenEnough) continue;
-    const double rate = bins_[i].delivered / bins_[i].seconds;
-    if (rate > most) most = rate, best = i;
-  }
-  const bool lost = best != here && bins_[here].delivered / bins_[here].seconds < kLostTooMuch * most;
+  std::size_t best = best_below(here);
+  const bool lost = best != here && bins_[here].rate() < kLostTooMuch * bins_[best].rate();
   if (!lost) {
     // Where no lower load was seen: one after the other would do more than side by side.
     const bool worse =

@@ -65,10 +65,13 @@ class Packer {
     double delivered = 0;  // weighted seconds times work
     double seconds = 0;    // weighted
     double load = 0;       // weighted seconds times load
+    [[nodiscard]] double rate() const { return delivered / seconds; }
   };
   [[nodiscard]] std::size_t bin_of(double load) const;
   [[nodiscard]] std::optional<double> elasticity(double load) const;
   void learn_parallelism();
+  void note(const PackObservation& seen);
+  [[nodiscard]] std::size_t best_below(std::size_t here) const;
   void guard(const PackObservation& seen);
   void count_direction(const PackObservation& seen);
 

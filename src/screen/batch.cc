@@ -63,15 +63,15 @@ void put_progress_bar(Canvas& canvas, std::size_t row, const BatchProgress::Task
               begun = share(counts.ended() + counts.running);
   if (counts.failed > 0 && ended > 0) well = std::min(well, ended - 1);  // one that failed is seen
   if (counts.running > 0) begun = std::max(begun, std::min(cells, ended + 1));
-  const bool utf8 = canvas.look().utf8;
-  for (std::size_t i = 0; i < cells; ++i) {
-    const Colour ink = i < well ? Colour::kGreen : i < ended ? Colour::kRed : i < begun ? Colour::kCyan : Colour::kGrey;
-    canvas.put(row, i,
-               i < ended   ? (utf8 ? "█" : "#")
-               : i < begun ? (utf8 ? "▒" : "+")
-                           : (utf8 ? "░" : "."),
-               {.ink = ink});
-  }
+  struct Part {
+    std::size_t end;
+    Colour ink;
+    const char *block, *ascii;
+  };
+  std::size_t at = 0;
+  for (const Part& part : {Part{well, Colour::kGreen, "█", "#"}, Part{ended, Colour::kRed, "█", "#"},
+                           Part{begun, Colour::kCyan, "▒", "+"}, Part{cells, Colour::kGrey, "░", "."}})
+    for (; at < part.end; ++at) canvas.put(row, at, canvas.look().utf8 ? part.block : part.ascii, {.ink = part.ink});
 }
 
 std::size_t put_head(Canvas& canvas, const BatchProgress& progress) {
@@ -159,18 +159,19 @@ std::vector<view::Share> sum_of(const BatchProgress& progress, const view::Batch
   return shares;
 }
 
+bool any_observed(const view::BatchTrail& trail, std::size_t gpus) {
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu)
+    if (trail.observed(gpu)) return true;
+  return false;
+}
+
 // Rows from `row` up to `last`.
 std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t last, const BatchProgress& progress,
                      const view::BatchTrail& trail) {
   const std::size_t n = progress.gpus.size(), rows = last + 1 - std::min(last + 1, row),
                     columns = canvas.size().columns;
   if (n == 0 || rows == 0) return row;
-  bool observed = columns >= kMargin + kShortestStrip;
-  observed = observed && [&] {
-    for (std::size_t i = 0; i < n; ++i)
-      if (trail.observed(i)) return true;
-    return false;
-  }();
+  const bool observed = columns >= kMargin + kShortestStrip && any_observed(trail, n);
   const bool tall = observed && n <= kMostTall && rows >= 2 * n + 1;
   const bool wide = observed && !tall && columns >= kWideRow && rows >= n + 1;
   const std::size_t shown = n <= rows ? n : rows - 1;

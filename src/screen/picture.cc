@@ -112,11 +112,9 @@ bool is_uniform(const view::Strip& strip) {
   return true;
 }
 
-// Title, bar and strip, as far as they are shown; returns the row after them.
-std::size_t put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, const Scene& scene, const State& state,
-                    std::size_t device) {
-  const std::size_t first = row;
-  const std::size_t columns = canvas.size().columns, room = columns - kGpuMargin;
+// Title and bar, as far as that is shown; returns the row after them, as the next does.
+std::size_t put_gpu_head(Canvas& canvas, std::size_t row, const Scene& scene, const State& state, std::size_t device) {
+  const std::size_t columns = canvas.size().columns;
   const Device& facts = scene.explanation.ledger.devices[device];
   const std::string figures = figures_of(scene.view.gpus[device], columns);
   const std::size_t begin = canvas.put_right(row, columns, figures);
@@ -124,17 +122,16 @@ std::size_t put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, con
   canvas.put(row++, 0, title, kBold, begin > 2 ? begin - 2 : 0);
   if (state.shows(Box::kBars)) {
     canvas.put(row, 0, "ledger", kFaint);
-    put_bar(canvas, row++, kGpuMargin, room, scene.view.gpus[device].ledger);
+    put_bar(canvas, row++, kGpuMargin, columns - kGpuMargin, scene.view.gpus[device].ledger);
   }
-  if (strip_rows > 0) {
-    canvas.put(row, 0, "time", kFaint);
-    const view::Strip strip = strip_of(scene, state, device, room);
-    if (is_uniform(strip)) strip_rows = 1;
-    put_strip(canvas, row, kGpuMargin, strip_rows, strip);
-    row += strip_rows;
-  }
-  canvas.is_about(first, row - first, {Spot::Kind::kGpu, device});
   return row;
+}
+
+std::size_t put_gpu_strip(Canvas& canvas, std::size_t row, std::size_t most_rows, const view::Strip& strip) {
+  const std::size_t rows = is_uniform(strip) ? 1 : most_rows;
+  canvas.put(row, 0, "time", kFaint);
+  put_strip(canvas, row, kGpuMargin, rows, strip);
+  return row + rows;
 }
 
 // All in one row: bar, strip, figures.
@@ -151,6 +148,8 @@ void put_gpu_row(Canvas& canvas, std::size_t row, const Scene& scene, const Stat
   if (strips) put_strip(canvas, row, 4 + strip, 1, strip_of(scene, state, device, room - strip));
   canvas.is_about(row, 1, {Spot::Kind::kGpu, device});
 }
+
+std::size_t count_wanted(const Scene& scene, const State& state) { return state.gpu ? 1 : scene.view.gpus.size(); }
 
 // Which GPUs are shown: all that have room, the chosen one alone.
 std::vector<std::size_t> shown_of(const Scene& scene, const State& state, std::size_t most) {
@@ -177,7 +176,7 @@ std::size_t put_axis(Canvas& canvas, std::size_t row, const Scene& scene, const 
 // How many of so many rows the GPUs have where others need rows, too: at least one for each strip, if two thirds will
 // do.
 std::size_t rows_for_gpus(const Scene& scene, const State& state, std::size_t rows) {
-  const std::size_t n = state.gpu ? 1 : scene.view.gpus.size();
+  const std::size_t n = count_wanted(scene, state);
   const std::size_t head = state.shows(Box::kBars) ? 2 : 1, strip = state.shows(Box::kStrips) ? 1 : 0;
   constexpr std::size_t kAxisAndLegend = 2;
   const std::size_t least = n * (head + strip) + kAxisAndLegend;
@@ -185,23 +184,39 @@ std::size_t rows_for_gpus(const Scene& scene, const State& state, std::size_t ro
   return std::min(std::max(least, rows / 2), std::min(most, rows * 2 / 3));
 }
 
+// All of them, with strips of so many rows each.
+std::size_t put_gpus_tall(Canvas& canvas, std::size_t row, std::size_t strip_rows, const Scene& scene,
+                          const State& state) {
+  const std::size_t bins = canvas.size().columns - kGpuMargin;
+  for (const std::size_t device : shown_of(scene, state, count_wanted(scene, state))) {
+    const std::size_t first = row;
+    row = put_gpu_head(canvas, row, scene, state, device);
+    if (strip_rows > 0) row = put_gpu_strip(canvas, row, strip_rows, strip_of(scene, state, device, bins));
+    canvas.is_about(first, row - first, {Spot::Kind::kGpu, device});
+  }
+  return strip_rows > 0 ? put_axis(canvas, row, scene, state) : row;
+}
+
+// As many as these rows hold, a row each.
+std::size_t put_gpus_flat(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
+  const std::size_t n = count_wanted(scene, state), most = n <= rows ? n : rows - 1;
+  for (const std::size_t device : shown_of(scene, state, most)) put_gpu_row(canvas, row++, scene, state, device);
+  if (most < n)
+    canvas.put(row++, 0, fmt::format("and {}: right and left show one at a time", count_of(n - most, "more GPU")),
+               kFaint);
+  return row;
+}
+
 std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
   if (scene.view.gpus.empty() || rows < 2) return row;
-  const std::size_t n = state.gpu ? 1 : scene.view.gpus.size();
   const bool strips = state.shows(Box::kStrips);
   const std::size_t room = rows - 1;  // and the legend
-  const std::size_t each = room > 1 ? (room - 1) / n : 0, head = state.shows(Box::kBars) ? 2 : 1;
-  if (each >= head + (strips ? 1 : 0)) {
-    const std::size_t strip = strips ? std::min(kMostRowsOfStrip, each - head) : 0;
-    for (const std::size_t device : shown_of(scene, state, n)) row = put_gpu(canvas, row, strip, scene, state, device);
-    if (strips) row = put_axis(canvas, row, scene, state);
-  } else {
-    const std::size_t most = n <= room ? n : room - 1;
-    for (const std::size_t device : shown_of(scene, state, most)) put_gpu_row(canvas, row++, scene, state, device);
-    if (most < n)
-      canvas.put(row++, 0, fmt::format("and {}: right and left show one at a time", count_of(n - most, "more GPU")),
-                 kFaint);
-  }
+  const std::size_t each = room > 1 ? (room - 1) / count_wanted(scene, state) : 0;
+  const std::size_t head = state.shows(Box::kBars) ? 2 : 1;
+  if (each >= head + (strips ? 1 : 0))
+    row = put_gpus_tall(canvas, row, strips ? std::min(kMostRowsOfStrip, each - head) : 0, scene, state);
+  else
+    row = put_gpus_flat(canvas, row, room, scene, state);
   if (!strips && !state.shows(Box::kBars)) return row;
   put_legend(canvas, row, state.gpu ? scene.view.gpus[shown_of(scene, state, 1).front()].ledger : scene.view.ledger);
   return row + 1;

@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -539,92 +538,5 @@ struct ExpectedEnd {
     return *middle;
   }
 };
-
-enum class Order { kAsGiven, kLongestFirst, kRoundRobin };  // round robin: task i on GPU i mod G, fixed beforehand
-
-struct FixedResult {
-  double makespan = 0;  // more than the limit, if it was given up
-  int most = 0;         // tasks that were on one GPU at once
-};
-
-// At most k tasks a GPU, told the true memory, so that none runs out. Given up when it takes longer than `limit`, or
-// surely will, if there is one.
-inline FixedResult try_fixed(const Family& family, std::uint64_t seed, int k, Order order, double noise, double limit) {
-  FixedResult result;
-  const std::vector<SimTask> tasks = tasks_of(family, seed);
-  Box box(family, tasks, seed * 31 + 7, noise);
-  std::vector<std::size_t> queue(tasks.size());
-  std::iota(queue.begin(), queue.end(), std::size_t{0});
-  if (order == Order::kLongestFirst)
-    std::stable_sort(queue.begin(), queue.end(),
-                     [&](std::size_t a, std::size_t b) { return tasks[a].alone() > tasks[b].alone(); });
-  const auto gpus = static_cast<std::size_t>(family.gpus);
-  std::vector<int> running(gpus, 0);
-  std::vector<double> reserved(gpus, 0);
-  std::uint64_t id = 0;
-  const auto place = [&] {
-    for (auto at = queue.begin(); at != queue.end();) {
-      std::optional<std::size_t> best;
-      for (std::size_t g = 0; g < gpus; ++g) {
-        if (order == Order::kRoundRobin && *at % gpus != g) continue;
-        const bool fits = running[g] < k && reserved[g] + box.tenant_gb(g) + tasks[*at].peak_gb <= family.memory_gb;
-        if (fits && (!best || running[g] < running[*best])) best = g;
-      }
-      if (best) {
-        box.start(*at, ++id, *best);
-        result.most = std::max(result.most, ++running[*best]);
-        reserved[*best] += tasks[*at].peak_gb;
-        at = queue.erase(at);
-      } else if (std::all_of(running.begin(), running.end(), [&](int n) { return n >= k; })) {
-        break;
-      } else {
-        ++at;
-      }
-    }
-  };
-  double alone = 0;
-  for (const SimTask& task : tasks) alone += task.alone();
-  const auto too_long = [&] {
-    constexpr double kFastest = 1.25;  // of alone, on the average of a run: the device at full speed, and noise
-    double done = box.done();
-    for (const Job& job : box.jobs()) done += job.work;
-    const double soonest = seconds(box.now()) + (alone / kFastest - done) / (k * family.gpus);
-    return limit > 0 && std::max(soonest, seconds(box.now())) > limit;
-  };
-  place();
-  while (!queue.empty() || !box.jobs().empty()) {
-    if (too_long()) return {2 * limit, result.most};
-    for (const Ended& ended : box.step(box.now() + 10 * kSecond)) {
-      --running[ended.job.gpu], reserved[ended.job.gpu] -= tasks[ended.job.task].peak_gb;
-      if (ended.out_of_memory) queue.insert(queue.begin(), ended.job.task);
-    }
-    place();
-  }
-  result.makespan = seconds(box.now());
-  return result;
-}
-
-inline double run_fixed(const Family& family, std::uint64_t seed, int k, Order order, double noise = 0.05) {
-  return try_fixed(family, seed, k, order, noise, 0).makespan;
-}
-
-struct Best {
-  int k = 1;
-  double makespan = 0;
-};
-// The best fixed concurrency, found by trying all of `ks`, which rise. From the most down: where memory lets no more
-// run, more are the same; and what is slower than the best so far is given up, so that few are run in full.
-inline Best best_fixed(const Family& family, std::uint64_t seed, const std::vector<int>& ks, Order order,
-                       double noise = 0.05) {
-  Best best;
-  std::optional<int> same_from;
-  for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
-    if (same_from && *k >= *same_from) continue;
-    const FixedResult tried = try_fixed(family, seed, *k, order, noise, best.makespan);
-    same_from = tried.most;
-    if (best.makespan == 0 || tried.makespan <= best.makespan) best = {std::min(*k, tried.most), tried.makespan};
-  }
-  return best;
-}
 
 }  // namespace headroom::scheduler::families
