@@ -49,6 +49,7 @@ bool steps_may_differ(const Comparison& c) {
 }
 
 bool wants_much(Sense sense) { return sense == Sense::kMore || sense == Sense::kAtLeast; }
+bool is_worse(Sense sense, double value, double than) { return wants_much(sense) ? value < than : value > than; }
 
 struct Number {
   double value;
@@ -159,6 +160,10 @@ std::string why_none(const Requirement& requirement, const std::vector<Figure>& 
   const std::string names = own_metrics(figures);
   return names.empty() ? "no metric of the job was recorded"
                        : fmt::format("no metric of this name was recorded, but {}", names);
+}
+
+std::string why_unknown(const Figure& figure) {
+  return figure.of.empty() ? figure.why_not : fmt::format("{}: {}", figure.of, figure.why_not);
 }
 
 }  // namespace
@@ -276,20 +281,20 @@ std::vector<Figure> with_speedup(std::vector<Figure> figures, const Comparison& 
 
 JudgedRequirement judged(const Requirement& requirement, const std::vector<Figure>& figures) {
   JudgedRequirement answer{.requirement = requirement};
-  bool known = true;
+  const Figure *worst = nullptr, *unknown = nullptr;  // of what it is about; the first one without a value
   for (const Figure& figure : figures) {
     if (figure.name != requirement.name) continue;
-    if (!figure.value) {
-      if (std::exchange(known, false))
-        answer.why_not = figure.of.empty() ? figure.why_not : fmt::format("{}: {}", figure.of, figure.why_not);
-      continue;
-    }
-    const bool nearer = wants_much(requirement.sense) ? *figure.value < answer.value : *figure.value > answer.value;
-    if (!answer.value || nearer) answer.value = figure.value, answer.of = figure.of;
+    if (!figure.value)
+      unknown = unknown != nullptr ? unknown : &figure;
+    else if (worst == nullptr || is_worse(requirement.sense, *figure.value, *worst->value))
+      worst = &figure;
   }
-  if (!answer.value && known) answer.why_not = why_none(requirement, figures), known = false;
-  if (answer.value && (known || !keeps(requirement, *answer.value))) answer.kept = keeps(requirement, *answer.value);
-  if (answer.kept) answer.why_not.clear();
+  if (worst != nullptr) {
+    answer.value = worst->value, answer.of = worst->of;
+    const bool kept = keeps(requirement, *worst->value);
+    if (unknown == nullptr || !kept) answer.kept = kept;  // broken it is, whatever the unknown one is
+  }
+  if (!answer.kept) answer.why_not = unknown != nullptr ? why_unknown(*unknown) : why_none(requirement, figures);
   return answer;
 }
 

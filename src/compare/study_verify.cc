@@ -244,7 +244,7 @@ Result<WhatIf> applied_change(const StudyReport& plan, const std::vector<std::st
 }
 
 bool is_plans_own(const StudyReport& plan, const StudyReport& now) {
-  constexpr Nanos kZones = 15 * 60 * kSecond;  // by which the zones of the world differ: one of both may be told
+  constexpr Nanos kZones = kSecond * 60 * 15;  // by which the zones of the world differ: one of both may be told
   return plan.name == now.name && now.trials >= plan.trials && plan.begin && now.begin &&
          (*plan.begin - *now.begin) % kZones == 0;
 }

@@ -249,7 +249,7 @@ TEST(StudyVerify, APrunerThatIsToldHasToBeTheChanges) {
 TEST(StudyVerify, APlansOwnStudyIsKnownByItsNameAndBeginInAnyZone) {
   StudyReport now = new_study();
   EXPECT_FALSE(is_plans_own(study_plan(), now));
-  now.begin = *study_plan().begin + 9 * 3600 * kSecond;
+  now.begin = *study_plan().begin + kSecond * 3600 * 9;
   EXPECT_FALSE(is_plans_own(study_plan(), now)) << "it has fewer trials";
   now.trials = 100;
   EXPECT_TRUE(is_plans_own(study_plan(), now));

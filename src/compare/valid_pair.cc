@@ -38,24 +38,23 @@ std::string variables_words(const Side& side, const Side& other) {
   const auto &own = side.samples.front().variables, &others = other.samples.front().variables;
   if (!own || !others) return "";
   std::string taken, set;
-  for (const auto& [name, value] : *others)
-    if (std::none_of(own->begin(), own->end(), [&](const auto& one) { return one.first == name; }))
-      taken += fmt::format("-u {} ", typed_word(name));
+  for (const auto& other_one : *others)
+    if (std::none_of(own->begin(), own->end(), [&](const auto& one) { return one.first == other_one.first; }))
+      taken += fmt::format("-u {} ", typed_word(other_one.first));
   for (const auto& one : *own)
     if (std::find(others->begin(), others->end(), one) == others->end())
       set += typed_word(fmt::format("{}={}", one.first, one.second)) + " ";
   return taken + set;
 }
 
-// What is put after "env -C ", where it has to be: of one command in one folder two copies.
-std::string in_folder(std::string folder, const char* name, bool alike, const std::string& here, std::string command,
-                      const std::string& variables = "") {
-  if (alike)
-    folder = fmt::format("FOLDER_OF_{}", name);
-  else if (folder == here)
-    folder.clear();
-  if (!folder.empty()) folder = fmt::format("-C {} ", typed_word(folder));
-  return folder.empty() && variables.empty() ? command : fmt::format("env {}{}{}", folder, variables, command);
+// "-C FOLDER " of env, where it has to be: of one command in one folder two copies.
+std::string folder_words(const std::string& folder, const char* name, bool alike, const std::string& here) {
+  if (alike) return fmt::format("-C FOLDER_OF_{} ", name);
+  return folder.empty() || folder == here ? "" : fmt::format("-C {} ", typed_word(folder));
+}
+
+std::string with_env(const std::string& words, std::string command) {
+  return words.empty() ? command : fmt::format("env {}{}", words, command);
 }
 
 constexpr const char* kTwoCopies =
@@ -83,7 +82,8 @@ void pair_of_commands(const Side& a, const Side& b, const std::string& here, Com
                      variables_words(a, b).empty() && variables_words(b, a).empty();
   const auto of = [&](const Side& side, const char* name) {
     if (side.command.empty()) return fmt::format("CMD_{}", name);
-    return in_folder(side.folder, name, alike, here, side.command, variables_words(side, &side == &a ? b : a));
+    return with_env(folder_words(side.folder, name, alike, here) + variables_words(side, &side == &a ? b : a),
+                    side.command);
   };
   const std::string box = a.virtual_gpus.empty() || a.virtual_gpus != b.virtual_gpus ? "" : a.virtual_gpus + " -- ";
   result.valid_command = fmt::format("{}headroom ab {}-- {} --- {}", box, changed_words(parameters_to_name(result)),
@@ -162,7 +162,7 @@ void pair_of_batches(const Side& a, const Side& b, const std::string& here, Comp
   const bool alike = !a.batch->from_stdin && !b.batch->from_stdin && a.batch->words == b.batch->words &&
                      a.batch->folder == b.batch->folder;
   const auto of = [&](const Side& side, const char* name) {
-    return in_folder(side.batch->folder, name, alike, here, batch_command(*side.batch, name, common));
+    return with_env(folder_words(side.batch->folder, name, alike, here), batch_command(*side.batch, name, common));
   };
   // What both had, where that were several; by default ab gives each run the first of the machine.
   const auto& gpus = a.hardware.uuids;

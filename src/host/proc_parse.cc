@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include "base/names.h"
 #include "base/strings.h"
 #include "model/cpu_list.h"
 
@@ -239,29 +240,10 @@ std::optional<std::string_view> find_environment(std::string_view environ_text, 
 std::string valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  const auto continues = [&](std::size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-  };
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const auto second = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-    std::size_t length = lead < 0x80                   ? 1
-                         : lead >= 0xC2 && lead < 0xE0 ? 2
-                         : lead >= 0xE0 && lead < 0xF0 ? 3
-                         : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                       : 0;
-    for (std::size_t k = 1; k < length; ++k)
-      if (!continues(i + k)) length = 0;
-    const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-    const bool outside =
-        (lead == 0xED && second >= 0xA0) || (lead == 0xF4 && second >= 0x90);  // surrogates, > U+10FFFF
-    if (length == 0 || overlong || outside) {
-      out += '?';
-      ++i;
-    } else {
-      out += text.substr(i, length);
-      i += length;
-    }
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    out += length == 0 ? "?" : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(1, length));
   }
   return out;
 }
@@ -398,7 +380,7 @@ std::optional<double> quota_cores(std::string_view quota_us, std::string_view pe
 }
 
 std::optional<std::int64_t> parse_memory_limit(std::string_view text) {
-  constexpr std::int64_t kLargestPage = 64 * 1024;  // v1 rounds "no limit" down to a whole page
+  constexpr std::int64_t kLargestPage = std::int64_t{64} << 10;  // v1 rounds "no limit" down to a whole page
   const auto limit = parse_single(text);
   if (!limit || *limit < 0 || *limit > std::numeric_limits<std::int64_t>::max() - kLargestPage) return std::nullopt;
   return limit;

@@ -28,7 +28,7 @@ KernelFacts read_kernel_facts(ProcDir& proc, bool this_machine) {
 std::string UserNames::name(std::int64_t uid) {
   if (!loaded_) {
     loaded_ = true;
-    constexpr std::size_t kLargestPasswd = 4 * 1024 * 1024;
+    constexpr std::size_t kLargestPasswd = std::size_t{4} << 20;
     const auto text = read_file(root_ + "/etc/passwd", kLargestPasswd);
     for (const auto line : split(text ? std::string_view(*text) : std::string_view(), '\n')) {
       const auto fields = split(line, ':');

@@ -83,7 +83,7 @@ TEST(Captured618, WorkersComputeAndTheParentPolls) {
 TEST(Captured618, ProcessFactsAreThoseOfItsFiles) {
   const Recording recording = read_tree("debian12-6.18-hybrid", 20062);
   const Process process = process_of(recording.sources.at(static_cast<std::size_t>(source_of(recording, 20063))));
-  EXPECT_EQ(process.start, 271'925 * 10 * kMillisecond);
+  EXPECT_EQ(process.start, kMillisecond * 10 * 271'925);
   EXPECT_EQ(process.ppid, 20062);
   EXPECT_EQ(process.uid, 1000);
   EXPECT_EQ(process.user, "user");

@@ -186,6 +186,8 @@ std::optional<std::uint64_t> inode_of(std::string_view link, std::string_view ki
 
 constexpr std::string_view kSocket = "socket:[", kPipe = "pipe:[";
 
+std::string link_of_socket(std::uint64_t inode) { return fmt::format("{}{}]", kSocket, inode); }
+
 }  // namespace
 
 WaitReader::Files WaitReader::files_of(ProcDir& proc, const Sleeper& sleeper) const {
@@ -250,21 +252,21 @@ std::vector<std::int64_t> WaitReader::search(ProcDir& proc, const OtherEnd& end,
 }
 
 // Named where all of them are called alike.
-WaitTarget WaitReader::with_holders(ProcDir& proc, WaitKind kind, const OtherEnd& end,
-                                    std::span<const std::int64_t> job, Nanos at) {
+WaitTarget WaitReader::with_holders(const Look& look, WaitKind kind, const OtherEnd& end) {
   constexpr Nanos kGoodFor = 30 * kSecond, kShare = 200;
   constexpr std::size_t kMostRemembered = 256, kMostProcesses = 128;
   WaitTarget target{kind, ""};
-  if (at - holders_from_ > kGoodFor || holders_.size() > kMostRemembered) holders_.clear(), holders_from_ = at;
+  if (look.at - holders_from_ > kGoodFor || holders_.size() > kMostRemembered)
+    holders_.clear(), holders_from_ = look.at;
   auto found = holders_.find(end);
   if (found == holders_.end()) {
-    if (at < next_search_ || job.size() > kMostProcesses) return target;
+    if (look.at < next_search_ || look.job.size() > kMostProcesses) return target;
     const Nanos begin = boottime_now();
-    found = holders_.emplace(end, search(proc, end, job)).first;
-    next_search_ = at + std::max(kSecond, kShare * (boottime_now() - begin));
+    found = holders_.emplace(end, search(look.proc, end, look.job)).first;
+    next_search_ = look.at + std::max(kSecond, kShare * (boottime_now() - begin));
   }
   for (const std::int64_t pid : found->second) {
-    const std::string name = name_of(proc, pid);
+    const std::string name = name_of(look.proc, pid);
     if (name.empty()) continue;  // it is gone
     if (target.pids.empty()) target.name = name;
     if (target.name != name) return {kind, ""};
@@ -274,35 +276,43 @@ WaitTarget WaitReader::with_holders(ProcDir& proc, WaitKind kind, const OtherEnd
   return target;
 }
 
-std::optional<WaitTarget> WaitReader::target_of(ProcDir& proc, const Sleeper& sleeper, int descriptor,
-                                                std::span<const std::int64_t> job, Nanos at, Wait& wait) {
-  const std::int64_t pid = sleeper.pid;
-  const auto read = proc.read_link(fmt::format("{}/fd/{}", pid, descriptor).c_str());
+std::optional<WaitReader::Found> WaitReader::named_by_holders(const Look& look, WaitKind kind, const OtherEnd& end) {
+  Found found{.target = with_holders(look, kind, end), .carried = {}};
+  return found.target.name.empty() ? std::nullopt : std::optional(std::move(found));
+}
+
+std::optional<WaitReader::Found> WaitReader::target_of_socket(const Look& look, std::uint64_t inode) {
+  const auto end_of = [&](std::uint64_t other) { return OtherEnd{link_of_socket(other), look.sleeper.pid, {}}; };
+  const Connection* connection = connections_.find(look.proc, look.sleeper.pid, inode, look.at);
+  if (connection == nullptr) {
+    const auto peer = live_ ? unix_peer(inode) : std::nullopt;
+    return peer ? named_by_holders(look, WaitKind::kUnixSocket, end_of(*peer)) : std::nullopt;
+  }
+  Found found;
+  found.target = {connection->accepted ? WaitKind::kAccepted : WaitKind::kConnection,
+                  connection->accepted ? std::to_string(connection->here.port) : to_text(connection->there)};
+  if (const auto other = connection->other_end)
+    found.target.pids = with_holders(look, found.target.kind, end_of(*other)).pids;
+  if (const auto now = live_ ? carried_by(*connection) : std::nullopt)
+    found.carried = carried_.grown(inode, *now, look.sleeper.born, look.at);
+  return found;
+}
+
+std::optional<WaitReader::Found> WaitReader::target_of(const Look& look, int descriptor) {
+  const std::int64_t pid = look.sleeper.pid;
+  const auto read = look.proc.read_link(fmt::format("{}/fd/{}", pid, descriptor).c_str());
   if (!read) return std::nullopt;
   const std::string link(*read);
-  const auto named = [](WaitTarget target) { return target.name.empty() ? std::nullopt : std::optional(target); };
-  if (const auto inode = inode_of(link, kSocket)) {
-    if (const Connection* connection = connections_.find(proc, pid, *inode, at)) {
-      WaitTarget target{connection->accepted ? WaitKind::kAccepted : WaitKind::kConnection,
-                        connection->accepted ? std::to_string(connection->here.port) : to_text(connection->there)};
-      if (const auto other = connection->other_end)
-        target.pids = with_holders(proc, target.kind, {fmt::format("{}{}]", kSocket, *other), pid, {}}, job, at).pids;
-      if (const auto now = live_ ? carried_by(*connection) : std::nullopt)
-        wait.carried = carried_.grown(*inode, *now, sleeper.born, at);
-      return target;
-    }
-    const auto peer = live_ ? unix_peer(*inode) : std::nullopt;
-    if (!peer) return std::nullopt;
-    return named(with_holders(proc, WaitKind::kUnixSocket, {fmt::format("{}{}]", kSocket, *peer), pid, {}}, job, at));
-  }
+  if (const auto inode = inode_of(link, kSocket)) return target_of_socket(look, *inode);
   if (inode_of(link, kPipe)) {
-    const auto written = is_written(proc, pid, descriptor);
+    const auto written = is_written(look.proc, pid, descriptor);
     if (!written) return std::nullopt;
-    return named(with_holders(proc, *written ? WaitKind::kFullPipe : WaitKind::kPipe, {link, pid, !*written}, job, at));
+    return named_by_holders(look, *written ? WaitKind::kFullPipe : WaitKind::kPipe, {link, pid, !*written});
   }
-  if (channel_of_file(link) == WaitChannel::kTerminal) return WaitTarget{WaitKind::kTerminal, link};
-  if (link.starts_with("/dev/nvidia")) return WaitTarget{WaitKind::kDevice, link};
-  if (link.starts_with("/") && !link.starts_with("/dev/")) return WaitTarget{WaitKind::kFile, valid_utf8(link)};
+  const auto named = [](WaitKind kind, std::string name) { return Found{{kind, std::move(name)}, {}}; };
+  if (channel_of_file(link) == WaitChannel::kTerminal) return named(WaitKind::kTerminal, link);
+  if (link.starts_with("/dev/nvidia")) return named(WaitKind::kDevice, link);
+  if (link.starts_with("/") && !link.starts_with("/dev/")) return named(WaitKind::kFile, valid_utf8(link));
   return std::nullopt;
 }
 
@@ -315,7 +325,7 @@ bool WaitReader::leads_to_itself(ProcDir& proc, std::int64_t pid, int descriptor
   if (const auto inode = inode_of(other, kSocket)) {
     const auto peer = live_ ? unix_peer(*inode) : std::nullopt;
     if (!peer) return false;
-    other = fmt::format("{}{}]", kSocket, *peer);
+    other = link_of_socket(*peer);
   } else if (!pipe) {
     return false;
   }
@@ -328,6 +338,15 @@ bool WaitReader::leads_to_itself(ProcDir& proc, std::int64_t pid, int descriptor
   });
 }
 
+void WaitReader::spare_names(std::vector<WaitTarget>& targets) {
+  for (WaitTarget& target : targets) {
+    if ((target.kind != WaitKind::kFile && target.kind != WaitKind::kChild) || named_++ < kMostNamed) continue;
+    target.pids.clear();
+    if (target.kind == WaitKind::kFile) target.name.resize(target.name.rfind('/') + 1);  // the folder
+  }
+  std::erase_if(targets, [](const WaitTarget& target) { return target.name.empty(); });
+}
+
 WaitReader::Wait WaitReader::read(ProcDir& proc, const Sleeper& sleeper, std::span<const std::int64_t> job, Nanos at) {
   Wait wait;
   Files files = files_of(proc, sleeper);
@@ -335,23 +354,18 @@ WaitReader::Wait WaitReader::read(ProcDir& proc, const Sleeper& sleeper, std::sp
   if (files.descriptors.size() > 1 && has_one_thread(proc, sleeper.pid))
     std::erase_if(files.descriptors, [&](int file) { return leads_to_itself(proc, sleeper.pid, file); });
   for (const int descriptor : files.descriptors) {
-    auto target = target_of(proc, sleeper, descriptor, job, at, wait);
-    if (!target) return {};  // that may be the one: a wake-up from another thread, say
-    if (std::find(wait.targets.begin(), wait.targets.end(), *target) == wait.targets.end())
-      wait.targets.push_back(std::move(*target));
+    auto found = target_of({proc, sleeper, job, at}, descriptor);
+    if (!found) return {};  // that may be the one: a wake-up from another thread, say
+    if (files.descriptors.size() == 1) wait.carried = found->carried;
+    if (std::find(wait.targets.begin(), wait.targets.end(), found->target) == wait.targets.end())
+      wait.targets.push_back(std::move(found->target));
   }
-  if (files.descriptors.size() != 1) wait.carried.reset();
   if (!files.path.empty()) wait.targets.push_back({WaitKind::kFile, valid_utf8(files.path)});
   if (files.child.value_or(0) > 0)
     if (const std::string name = name_of(proc, *files.child); !name.empty())
       wait.targets.push_back({WaitKind::kChild, name, {*files.child}});
   if (wait.targets.size() > kMostTargets) return {};
-  for (WaitTarget& target : wait.targets) {
-    if ((target.kind != WaitKind::kFile && target.kind != WaitKind::kChild) || named_++ < kMostNamed) continue;
-    target.pids.clear();
-    if (target.kind == WaitKind::kFile) target.name.resize(target.name.rfind('/') + 1);  // the folder
-  }
-  std::erase_if(wait.targets, [](const WaitTarget& target) { return target.name.empty(); });
+  spare_names(wait.targets);
   return wait;
 }
 

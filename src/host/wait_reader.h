@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "host/connections.h"
@@ -44,19 +44,33 @@ class WaitReader {
   // Whether the process has the other end of this file as well, as an event loop has of what others wake it up by.
   // While its only thread sleeps nobody writes there.
   [[nodiscard]] bool leads_to_itself(ProcDir& proc, std::int64_t pid, int descriptor) const;
+  struct Look {  // what read() was given
+    ProcDir& proc;
+    const Sleeper& sleeper;
+    std::span<const std::int64_t> job;
+    Nanos at = 0;
+  };
+  struct Found {
+    WaitTarget target;
+    std::optional<Carried> carried;
+  };
   // What a file is, by name; nothing where that is not known.
-  [[nodiscard]] std::optional<WaitTarget> target_of(ProcDir& proc, const Sleeper& sleeper, int descriptor,
-                                                    std::span<const std::int64_t> job, Nanos at, Wait& wait);
+  [[nodiscard]] std::optional<Found> target_of(const Look& look, int descriptor);
+  [[nodiscard]] std::optional<Found> target_of_socket(const Look& look, std::uint64_t inode);
   struct OtherEnd {
     std::string link;             // "pipe:[42]"
     std::int64_t of = 0;          // the process that holds this end
     std::optional<bool> written;  // of a pipe, whose two ends have one name
-    auto operator<=>(const OtherEnd&) const = default;
+    bool operator<(const OtherEnd& other) const {
+      return std::tie(link, of, written) < std::tie(other.link, other.of, other.written);
+    }
   };
   [[nodiscard]] static std::vector<std::int64_t> search(ProcDir& proc, const OtherEnd& end,
                                                         std::span<const std::int64_t> job);
-  [[nodiscard]] WaitTarget with_holders(ProcDir& proc, WaitKind kind, const OtherEnd& end,
-                                        std::span<const std::int64_t> job, Nanos at);
+  [[nodiscard]] WaitTarget with_holders(const Look& look, WaitKind kind, const OtherEnd& end);
+  [[nodiscard]] std::optional<Found> named_by_holders(const Look& look, WaitKind kind, const OtherEnd& end);
+  // Leaves out the names of files and children once many were told.
+  void spare_names(std::vector<WaitTarget>& targets);
 
   bool live_;
   Connections connections_;

@@ -150,47 +150,85 @@ std::string_view without_annotations(std::string_view text) {
   return "";
 }
 
+namespace {
+
+// What the beginning of a log holds that is no table; `header`: its first line, too. The first that fits counts.
+struct LogSign {
+  LogFormat format;
+  std::string_view words, header{};
+};
+constexpr std::array kLogSigns{
+    LogSign{LogFormat::kSmiText, "| NVIDIA-SMI "},
+    LogSign{LogFormat::kSmiText, "NVITOP "},
+    LogSign{LogFormat::kSmiText, kGputilHeader},
+    LogSign{LogFormat::kRocmText, "ROCm System Management Interface"},
+    LogSign{LogFormat::kSmiQuery, "==NVSMI LOG=="},
+    LogSign{LogFormat::kTegrastats, " GR3D_FREQ "},
+    LogSign{LogFormat::kPowermetrics, "*** Sampled system activity ("},
+    LogSign{LogFormat::kTypeperf, "(PDH-CSV 4.0)", "\\GPU Engine("},
+    LogSign{LogFormat::kAfterburner, "Hardware monitoring log v"},
+};
+
+bool holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+LogFormat format_of_json(std::string_view head, std::string_view text) {
+  if (holds(head, "\"resultType\"")) return LogFormat::kPrometheus;
+  const auto gpus = head.find("\"gpus\"");
+  const auto list = gpus == std::string_view::npos ? gpus : head.find_first_not_of(": \t\r\n", gpus + 6);
+  const bool listed = list != std::string_view::npos && head[list] == '[';
+  if (holds(head, "\"query_time\"") || listed) return LogFormat::kGpustat;
+  if (are_json_rows(text)) return LogFormat::kJsonRows;
+  return are_monitor_lines(text) ? LogFormat::kLines : LogFormat::kUnknown;
+}
+
+// "[0] NVIDIA A100 | 71°C,  99 % | …", "… | 242 W | …" with -P
+bool is_line_of_gpustat(std::string_view line) {
+  constexpr std::size_t kLongestIndex = 4;  // "[127] "
+  return line.starts_with('[') && line.find("] ") <= kLongestIndex && (holds(line, " % | ") || holds(line, " W | "));
+}
+
+// "# gpu pid", "#gpu, pid,"
+bool is_header_of_pmon(std::string_view line) {
+  std::string words(line.substr(0, 64));
+  std::replace_if(
+      words.begin(), words.end(), [](char c) { return c == ',' || c == '#'; }, ' ');
+  return line.starts_with('#') && holds(words, " gpu ") && holds(words, " pid ");
+}
+
+LogFormat format_by_line(std::string_view line) {
+  if (is_reading_of_box(trim(line))) return LogFormat::kSmiText;
+  if (is_line_of_gpustat(line)) return LogFormat::kGpustat;
+  if (is_amd_header(line)) return LogFormat::kAmdText;
+  if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
+  return is_header_of_pmon(line) ? LogFormat::kPmon : LogFormat::kUnknown;
+}
+
+// By the first line that tells it.
+LogFormat format_by_lines(std::string_view head) {
+  for (const std::string_view line : split(head, '\n'))
+    if (const LogFormat format = format_by_line(line); format != LogFormat::kUnknown) return format;
+  return LogFormat::kUnknown;
+}
+
+}  // namespace
+
 LogFormat sniff_table(std::string_view text) {
   constexpr std::size_t kHead = 4096;
   const std::string_view head = trim(text.substr(0, kHead));
-  const auto has = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
-  const std::string_view first = without_annotations(text);
-  if (head.starts_with('<')) return has("<nvidia_smi_log") ? LogFormat::kSmiXml : LogFormat::kUnknown;
+  if (head.starts_with('<')) return holds(head, "<nvidia_smi_log") ? LogFormat::kSmiXml : LogFormat::kUnknown;
   if (are_promtool_series(text)) return LogFormat::kPrometheus;
-  if (head.starts_with('{')) {
-    if (has("\"resultType\"")) return LogFormat::kPrometheus;
-    const auto gpus = head.find("\"gpus\"");
-    const auto list = gpus == std::string_view::npos ? gpus : head.find_first_not_of(": \t\r\n", gpus + 6);
-    const bool listed = list != std::string_view::npos && head[list] == '[';
-    if (has("\"query_time\"") || listed) return LogFormat::kGpustat;
-    if (are_json_rows(text)) return LogFormat::kJsonRows;
-    return are_monitor_lines(text) ? LogFormat::kLines : LogFormat::kUnknown;
-  }
+  if (head.starts_with('{')) return format_of_json(head, text);
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
   if (is_long_table(text) || are_smi_stats(text)) return LogFormat::kLongCsv;
-  if (has("| NVIDIA-SMI ") || has("NVITOP ") || has(kGputilHeader)) return LogFormat::kSmiText;
-  if (has("ROCm System Management Interface")) return LogFormat::kRocmText;
-  if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
-  if (has(" GR3D_FREQ ")) return LogFormat::kTegrastats;
-  if (has("*** Sampled system activity (")) return LogFormat::kPowermetrics;
-  if (has("(PDH-CSV 4.0)") && first.find("\\GPU Engine(") != std::string_view::npos) return LogFormat::kTypeperf;
-  if (has("Hardware monitoring log v")) return LogFormat::kAfterburner;
-  if (are_scrapes(text) || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
+  const std::string_view first = without_annotations(text);
+  const auto* const sign = std::find_if(kLogSigns.begin(), kLogSigns.end(), [&](const LogSign& one) {
+    return holds(head, one.words) && holds(first, one.header);
+  });
+  if (sign != kLogSigns.end()) return sign->format;
+  if (are_scrapes(text) || (holds(head, "DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
     return LogFormat::kScrapes;
-  if (head.find('{') != std::string_view::npos && are_json_rows(text)) return LogFormat::kJsonRows;
-  constexpr std::size_t kLongestIndex = 4;  // "[127] "
-  for (const std::string_view line : split(head, '\n')) {
-    if (is_reading_of_box(trim(line))) return LogFormat::kSmiText;
-    const bool of_gpustat = line.find(" % | ") != line.npos || line.find(" W | ") != line.npos;  // -P
-    if (line.starts_with('[') && line.find("] ") <= kLongestIndex && of_gpustat) return LogFormat::kGpustat;
-    if (is_amd_header(line)) return LogFormat::kAmdText;
-    if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
-    std::string words(line.substr(0, 64));  // "# gpu pid", "#gpu, pid,"
-    std::replace_if(
-        words.begin(), words.end(), [](char c) { return c == ',' || c == '#'; }, ' ');
-    if (line.starts_with('#') && words.find(" gpu ") != std::string::npos && words.find(" pid ") != std::string::npos)
-      return LogFormat::kPmon;
-  }
+  if (holds(head, "{") && are_json_rows(text)) return LogFormat::kJsonRows;
+  if (const LogFormat format = format_by_lines(head); format != LogFormat::kUnknown) return format;
   if (are_influx_points(text)) return LogFormat::kInflux;
   return are_monitor_lines(text) || are_lines_without_times(text) ? LogFormat::kLines : LogFormat::kUnknown;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gpustat prints and writes as JSON, and JSON of others with a time and a list "gpus".
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +29,7 @@ std::string time_within(std::string_view line) {
   constexpr std::size_t kWords = 5;
   for (std::size_t i = 0; i + kWords <= words.size(); ++i) {
     const auto first = words.begin() + static_cast<std::ptrdiff_t>(i);
-    const std::string time = join(std::vector<std::string>(first, first + kWords), " ");
+    std::string time = join(std::vector<std::string>(first, first + kWords), " ");
     if (time.find(':') != std::string::npos && TimeReader({}).read(time)) return time;
   }
   return "";
@@ -51,10 +53,10 @@ void take_users(const Json& list, const std::string& gpu, const std::string& tim
   for (const Json& process : list) {
     if (!process.is_object()) continue;
     const std::string user = json_member(process, "username"), command = json_member(process, "command");
-    const std::string who = user + (user.empty() || command.empty() ? "" : " ") + command;
+    const std::string who = fmt::format("{}{}{}", user, user.empty() || command.empty() ? "" : " ", command);
     processes.user(gpu, who);
     const std::string pid = json_member(process, "pid");
-    names.push_back(pid + (pid.empty() || who.empty() ? "" : " ") + who);
+    names.push_back(fmt::format("{}{}{}", pid, pid.empty() || who.empty() ? "" : " ", who));
   }
   processes.answer(gpu, std::move(names), time);
 }
@@ -108,10 +110,16 @@ std::string time_of_answer(const Json& answer) {
   return "";
 }
 
-}  // namespace
+LogTable::Row row_of_gpustat(const Json& gpu) {
+  LogTable::Row row;
+  put_json_members(gpu, "", row);
+  for (const auto& [name, column] :
+       {std::pair{"utilization.enc", "utilization.encoder"}, std::pair{"utilization.dec", "utilization.decoder"}})
+    if (auto cell = row.extract(std::string(name))) cell.key() = column, row.insert(std::move(cell));
+  return row;
+}
 
-Result<LogTable> table_of_gpustat(std::string_view text) {
-  LogTable table = trim(text).starts_with('{') ? LogTable{} : table_of_gpustat_text(text);
+void add_gpustat_json(std::string_view text, LogTable& table) {
   ListedProcesses processes;
   for (const std::string_view object : objects_of(text)) {
     const Json answer = parse_json<Json>(object);
@@ -119,11 +127,7 @@ Result<LogTable> table_of_gpustat(std::string_view text) {
     const std::string time = time_of_answer(answer);
     for (const Json& gpu : answer["gpus"]) {
       if (!gpu.is_object()) continue;
-      LogTable::Row row;
-      put_json_members(gpu, "", row);
-      for (const auto& [name, column] :
-           {std::pair{"utilization.enc", "utilization.encoder"}, std::pair{"utilization.dec", "utilization.decoder"}})
-        if (auto cell = row.extract(std::string(name))) cell.key() = column, row.insert(std::move(cell));
+      LogTable::Row row = row_of_gpustat(gpu);
       row["driver_version"] = json_member(answer, "driver_version");
       if (!time.empty()) row["timestamp"] = time;
       if (const auto list = gpu.find("processes"); list != gpu.end() && list->is_array())
@@ -132,6 +136,13 @@ Result<LogTable> table_of_gpustat(std::string_view text) {
     }
   }
   processes.tell(table.extra);
+}
+
+}  // namespace
+
+Result<LogTable> table_of_gpustat(std::string_view text) {
+  LogTable table = trim(text).starts_with('{') ? LogTable{} : table_of_gpustat_text(text);
+  add_gpustat_json(text, table);
   if (table.empty()) return fail(Errc::kInvalidInput, "no readings of GPUs in it", "gpustat --json >> gpus.json");
   return table;
 }

@@ -77,10 +77,11 @@ std::string closed_json(std::string_view text) {
   return std::string(text.substr(0, comma)) + std::string(open_at_comma.rbegin(), open_at_comma.rend());
 }
 
-bool has_metric(const LogTable::Row& row) {
-  return std::any_of(row.begin(), row.end(),
-                     [](const auto& cell) { return has_role(cell.first, ColumnRole::kMetric); });
+bool has_cell(const LogTable::Row& row, ColumnRole role) {
+  return std::any_of(row.begin(), row.end(), [&](const auto& cell) { return has_role(cell.first, role); });
 }
+
+bool has_metric(const LogTable::Row& row) { return has_cell(row, ColumnRole::kMetric); }
 
 // A table by its columns, as pandas ("{"gpu_util": {"0": 88, "1": 90}}") and lists in a dictionary of Python have it:
 // its rows. Empty where the members of `object` are not all of one length.
@@ -173,13 +174,7 @@ KeyOfGpu key_of_gpu(std::string_view key) {
 class ObjectRows {
  public:
   void add(std::string_view before, const Json& object) {
-    LineCursor lines(before);
-    while (lines.next()) {
-      auto stamp = time_of_line(lines.line());
-      if (!stamp && !lines.complete()) stamp = time_before_object(lines.line());
-      if (stamp) time_ = std::move(*stamp), place_ = 0;
-      if (trim(lines.line()).starts_with('[')) place_ = 0, in_lists_ = true;
-    }
+    read_between(before);
     if (is_of_telegraf(object) && !measures_gpus(json_member(object, "name"))) return;
     if (auto intel = row_of_intel(object, elapsed_ms_)) {
       put(std::move(*intel));
@@ -212,6 +207,16 @@ class ObjectRows {
   }
 
  private:
+  // Lines that say when, and where a list begins.
+  void read_between(std::string_view text) {
+    LineCursor lines(text);
+    while (lines.next()) {
+      auto stamp = time_of_line(lines.line());
+      if (!stamp && !lines.complete()) stamp = time_before_object(lines.line());
+      if (stamp) time_ = std::move(*stamp), place_ = 0;
+      if (trim(lines.line()).starts_with('[')) place_ = 0, in_lists_ = true;
+    }
+  }
   // {"time": …, "memory_used": …, "gpu": [{"id": 0, "util": 88}, …]}: beside uses in a list other readings are the
   // host's.
   bool add_gpus_of_list(const Json& object, const LogTable::Row& around) {
@@ -306,30 +311,31 @@ class ObjectRows {
         found = (depth < kDeepest && add_by_gpu(value, beside, any, depth + 1)) || found;
         continue;
       }
-      LogTable::Row row = beside;
-      const bool own_time = std::any_of(value.items().begin(), value.items().end(), [](const auto& member) {
-        return has_role(member.key(), ColumnRole::kTimestamp);
-      });
-      if (key != KeyOfGpu::kNumber || !own_time)  // else it is the number of a row
-        row[key == KeyOfGpu::kUuid ? "uuid" : key == KeyOfGpu::kPci ? "pci.bus_id" : "index"] = name;
-      put_json_members(value, "", row);
+      LogTable::Row row = row_of_gpu(name, value, beside);
       if (!has_metric(row)) continue;
       found = true;
       put(std::move(row));
     }
     return found;
   }
+  static LogTable::Row row_of_gpu(const std::string& name, const Json& members, LogTable::Row row) {
+    const KeyOfGpu key = key_of_gpu(name);
+    const bool own_time = std::any_of(members.items().begin(), members.items().end(), [](const auto& member) {
+      return has_role(member.key(), ColumnRole::kTimestamp);
+    });
+    if (key != KeyOfGpu::kNumber || !own_time)  // else it is the number of a row
+      row[key == KeyOfGpu::kUuid ? "uuid" : key == KeyOfGpu::kPci ? "pci.bus_id" : "index"] = name;
+    put_json_members(members, "", row);
+    return row;
+  }
   void put(LogTable::Row row) {
     if (put_metric(row)) return;
-    const bool timed = std::any_of(row.begin(), row.end(),
-                                   [](const auto& cell) { return has_role(cell.first, ColumnRole::kTimestamp); });
+    const bool timed = has_cell(row, ColumnRole::kTimestamp);
     if (!timed && !time_.empty()) row["timestamp"] = time_;
     if (!has_metric(row)) return;
     if (const auto device = row.find("device"); device != row.end() && parse_number<unsigned>(device->second))
       row.emplace("index", device->second), row.erase(device);
-    const bool named = std::any_of(row.begin(), row.end(), [](const auto& cell) {
-      return has_role(cell.first, ColumnRole::kIndex) || has_role(cell.first, ColumnRole::kUuid);
-    });
+    const bool named = has_cell(row, ColumnRole::kIndex) || has_cell(row, ColumnRole::kUuid);
     const bool dated = timed || !time_.empty();
     if (!timed && !named && (dated || in_lists_)) row["index"] = fmt::format("{}", place_);
     ++place_;

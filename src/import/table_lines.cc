@@ -29,10 +29,6 @@ bool belongs_to_time(std::string_view word) {
   return small == "am" || small == "pm" || (word.size() > 2 && (word[0] == '+' || word[0] == '-') && is_digit(word[1]));
 }
 
-}  // namespace
-
-namespace {
-
 // "25/11/15 10:30:15" before "INFO Executor:" is how Log4j has it, as Spark sets it up: the year stands first.
 void put_year_first(std::string& time, std::string_view behind) {
   constexpr std::array<std::string_view, 6> kLevels{"INFO", "WARN", "ERROR", "DEBUG", "TRACE", "FATAL"};
@@ -54,6 +50,15 @@ std::string_view behind_brackets(std::string_view line) {
   return line;
 }
 
+// Words as a time: without the signs behind them, and with a point for the comma of Python's logging.
+std::string as_time(std::string_view words) {
+  std::string time(words);
+  while (!time.empty() && std::string_view("]|:,-").find(time.back()) != std::string_view::npos) time.pop_back();
+  const auto comma = time.find(',');
+  if (comma != std::string::npos && comma + 1 < time.size() && is_digit(time[comma + 1])) time[comma] = '.';
+  return time;
+}
+
 }  // namespace
 
 std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line) {
@@ -67,11 +72,7 @@ std::optional<std::pair<std::string, std::string_view>> time_in_front(std::strin
     const std::size_t begin = std::min(line.find_first_not_of(' ', end), line.size());
     end = std::min(line.find(' ', begin), line.size());
     if (found && !belongs_to_time(line.substr(begin, end - begin))) break;
-    std::string front(line.substr(0, end));
-    while (!front.empty() && std::string_view("]|:,-").find(front.back()) != std::string_view::npos) front.pop_back();
-    if (const auto comma = front.find(',');
-        comma != std::string::npos && comma + 1 < front.size() && is_digit(front[comma + 1]))  // of Python's logging
-      front[comma] = '.';
+    std::string front = as_time(line.substr(0, end));
     if (front.find(':') == std::string::npos && std::count_if(front.begin(), front.end(), is_digit) < kDigitsOfATime)
       continue;
     auto time = time_of_line(front);
@@ -104,6 +105,7 @@ std::vector<NamedGpu> gpus_in(std::string_view text) {
   return gpus;
 }
 
+// What `rest` begins with; it is what stands behind that then.
 struct Quantity {
   std::string_view number, unit;
 };
@@ -113,17 +115,24 @@ Quantity take_quantity(std::string_view& rest) {
   while (end < rest.size() && is_number_part(rest[end])) ++end;
   quantity.number = rest.substr(0, end);
   rest.remove_prefix(end);
-  std::size_t begin = rest.starts_with(' ') ? 1 : 0;
-  for (end = begin; end < rest.size() && is_unit_part(rest[end]);) ++end;
-  quantity.unit = rest.substr(begin, end - begin);
+  if (rest.starts_with(' ')) rest.remove_prefix(1);
+  for (end = 0; end < rest.size() && is_unit_part(rest[end]);) ++end;
+  quantity.unit = rest.substr(0, end);
+  rest = trim(rest.substr(end));
   return quantity;
 }
 
-// The same with its unit: `rest` is what stands behind that.
-Quantity take_whole_quantity(std::string_view& rest) {
-  Quantity quantity = take_quantity(rest);
-  rest = trim(rest.substr((rest.starts_with(' ') ? 1 : 0) + quantity.unit.size()));
-  return quantity;
+// "10240/24576MB", "242 W / 350 W": the unit of the whole may be that of both.
+struct PartOfWhole {
+  Quantity used, whole;
+};
+PartOfWhole take_part_of_whole(std::string_view& rest) {
+  PartOfWhole part{.used = take_quantity(rest), .whole = {}};
+  if (!rest.starts_with('/')) return part;
+  rest = trim(rest.substr(1));
+  part.whole = take_quantity(rest);
+  if (part.used.unit.empty()) part.used.unit = part.whole.unit;
+  return part;
 }
 
 // What stands before "=" is a name by its last word; before ":" by all of them, or from "GPU" on: "INFO GPU Util".
@@ -156,14 +165,7 @@ void put_readings(std::string_view text, LogTable::Row& row) {
     if (const auto sign = before.find_last_of("|,;()[]{}:="); sign != std::string_view::npos)
       before.remove_prefix(sign + 1);
     before = trim(before);
-    Quantity used = take_quantity(rest);
-    std::string_view behind = trim(rest.substr(rest.starts_with(' ') ? 1 + used.unit.size() : used.unit.size()));
-    Quantity total;
-    if (behind.starts_with('/')) {
-      behind = trim(behind.substr(1));
-      total = take_quantity(behind);
-      if (used.unit.empty()) used.unit = total.unit;
-    }
+    const auto [used, total] = take_part_of_whole(rest);
     begin = at + 1 + used.number.size();
     const std::string column = column_of(name_before(before, text[at]), used.unit);
     if (column.empty()) continue;
@@ -196,12 +198,7 @@ void put_by_units(std::string_view text, LogTable::Row& row) {
     begin = end + 1;
     rest.remove_prefix(std::min(rest.find_first_not_of(" :-"), rest.size()));
     if (rest.empty() || !is_digit(rest[0])) continue;
-    Quantity used = take_whole_quantity(rest), whole;
-    if (rest.starts_with('/')) {
-      rest = trim(rest.substr(1));
-      whole = take_whole_quantity(rest);
-      if (used.unit.empty()) used.unit = whole.unit;
-    }
+    const auto [used, whole] = take_part_of_whole(rest);
     const std::string unit = lower(used.unit);
     const auto known = std::find_if(kUnits.begin(), kUnits.end(), [&](const OfUnit& u) { return u.unit == unit; });
     if (known == kUnits.end()) continue;

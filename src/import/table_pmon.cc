@@ -123,28 +123,26 @@ std::map<std::string_view, std::vector<Use>> longest_uses(const PmonProcesses& p
   return by_gpu;
 }
 
-// Of each GPU on which programs computed: those that its last reading lists, and where that lists none the one that was
+// Of a GPU on which programs computed: those that its last reading lists, and where that lists none the one that was
 // seen last.
-void tell_the_last(const PmonProcesses& processes, const std::map<std::string, PmonRound, std::less<>>& rounds,
-                   Attrs& extra) {
+void tell_the_last(const std::string& gpu, const PmonRound& round, const PmonProcesses& processes, Attrs& extra) {
   constexpr std::size_t kNamed = 4;
-  for (const auto& [gpu, round] : rounds) {
-    std::vector<std::string> listed;
-    const OnGpu* last = nullptr;
-    std::string who;
-    for (const auto& [pid, process] : processes) {
-      const auto found = process.gpus.find(gpu);
-      if (found == process.gpus.end() || !found->second.computes) continue;
-      const OnGpu& on = found->second;
-      const std::string name = fmt::format("{} {}", pid, process.command);
-      if (on.shares.back().first + 1 >= round.number) listed.push_back(name);
-      if (!last || on.shares.back().first > last->shares.back().first) last = &on, who = name;
-    }
-    if (const std::size_t all = listed.size(); all > 0) {
-      listed.resize(std::min(kNamed, all));
-      extra["listed." + gpu] = join(listed, ", ") + (all > kNamed ? fmt::format(" and {} others", all - kNamed) : "");
-    } else if (last)
-      extra["gone." + gpu] = last->until.empty() ? who : fmt::format("{}, listed last at {}", who, last->until);
+  std::vector<std::string> listed;
+  const OnGpu* last = nullptr;
+  std::string who;
+  for (const auto& [pid, process] : processes) {
+    const auto found = process.gpus.find(gpu);
+    if (found == process.gpus.end() || !found->second.computes) continue;
+    const OnGpu& on = found->second;
+    const std::string name = fmt::format("{} {}", pid, process.command);
+    if (on.shares.back().first + 1 >= round.number) listed.push_back(name);
+    if (!last || on.shares.back().first > last->shares.back().first) last = &on, who = name;
+  }
+  if (const std::size_t all = listed.size(); all > 0) {
+    listed.resize(std::min(kNamed, all));
+    extra["listed." + gpu] = join(listed, ", ") + (all > kNamed ? fmt::format(" and {} others", all - kNamed) : "");
+  } else if (last) {
+    extra["gone." + gpu] = last->until.empty() ? who : fmt::format("{}, listed last at {}", who, last->until);
   }
 }
 
@@ -199,43 +197,59 @@ std::string listed_words(const std::vector<std::string>& words) {
   return text;
 }
 
-// Processes that were on a GPU in the same readings and had nearly all of its SMs together: two that have much of them,
-// and what else is there with more than a desktop has.
-std::string sharing_words(const PmonProcesses& processes) {
+// Of two processes that were on a GPU in the same readings, where both have much of the SMs, and what else is there
+// with more than a desktop has; "" where they had not nearly all of the SMs together.
+std::string sharing_words(std::string_view gpu, const std::vector<Use>& uses, std::size_t one, std::size_t other) {
   constexpr double kAll = 85, kMuch = 20, kSome = 5;  // percent of the SMs
+  std::vector<const Use*> group{&uses[one], &uses[other]};
+  auto all = together(group);
+  if (!all || all->means[0] < kMuch || all->means[1] < kMuch) return "";
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (i == one || i == other) continue;
+    group.push_back(&uses[i]);
+    if (auto more = together(group); more && 2 * more->readings > all->readings && more->means.back() >= kSome)
+      all = std::move(more);
+    else
+      group.pop_back();
+  }
+  double sum = 0;
+  std::vector<std::string> names, shares;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    sum += all->means[i];
+    names.push_back(fmt::format("{} {}", group[i]->pid, group[i]->command));
+    shares.push_back(fmt::format("{:.0f} %", all->means[i]));
+  }
+  if (sum < kAll) return "";
+  return fmt::format(
+      "{} were on GPU {} in the same {} readings and had {:.0f} % of its SMs together ({}): they share it; how much "
+      "faster each would be alone the log does not show",
+      listed_words(names), gpu, all->readings, sum, listed_words(shares));
+}
+
+std::string sharing_words(const PmonProcesses& processes) {
   for (const auto& [gpu, uses] : longest_uses(processes))
     for (std::size_t i = 0; i < uses.size(); ++i)
-      for (std::size_t j = i + 1; j < uses.size(); ++j) {
-        std::vector<const Use*> group{&uses[i], &uses[j]};
-        auto all = together(group);
-        if (!all || all->means[0] < kMuch || all->means[1] < kMuch) continue;
-        for (std::size_t k = 0; k < uses.size(); ++k) {
-          if (k == i || k == j) continue;
-          group.push_back(&uses[k]);
-          if (auto more = together(group); more && 2 * more->readings > all->readings && more->means.back() >= kSome)
-            all = std::move(more);
-          else
-            group.pop_back();
-        }
-        double sum = 0;
-        std::vector<std::string> names, shares;
-        for (std::size_t k = 0; k < group.size(); ++k) {
-          sum += all->means[k];
-          names.push_back(fmt::format("{} {}", group[k]->pid, group[k]->command));
-          shares.push_back(fmt::format("{:.0f} %", all->means[k]));
-        }
-        if (sum < kAll) continue;
-        return fmt::format(
-            "{} were on GPU {} in the same {} readings and had {:.0f} % of its SMs together ({}): they share it; how "
-            "much faster each would be alone the log does not show",
-            listed_words(names), gpu, all->readings, sum, listed_words(shares));
-      }
+      for (std::size_t j = i + 1; j < uses.size(); ++j)
+        if (std::string words = sharing_words(gpu, uses, i, j); !words.empty()) return words;
   return "";
 }
 
-// Of a row's process; `cell`: what the row has under a name.
-template <class CellOf>
-void add_sums(const CellOf& cell, PmonRound& round) {
+// The cells of a row by the names of the header.
+class PmonCells {
+ public:
+  PmonCells(const std::vector<std::string>& names, std::vector<std::string_view> words)
+      : names_(names), words_(std::move(words)) {}
+  std::string_view operator()(std::string_view name) const {
+    const auto at = std::find(names_.begin(), names_.end(), name);
+    return at == names_.end() ? std::string_view() : words_[static_cast<std::size_t>(at - names_.begin())];
+  }
+
+ private:
+  const std::vector<std::string>& names_;
+  std::vector<std::string_view> words_;
+};
+
+void add_sums(const PmonCells& cell, PmonRound& round) {
   if (const auto memory = parse_number<double>(cell("fb")); memory && *memory >= 0) round.sums["fb"] += *memory;
   for (const auto& [name, column] : kPmonColumns) {
     const auto value = parse_number<double>(cell(name));
@@ -266,24 +280,67 @@ std::vector<std::string> names_in(std::string_view line) {
 }
 
 // "" where it has none of its own.
-template <class CellOf>
-std::string time_of_row(const CellOf& cell) {
+std::string time_of_row(const PmonCells& cell) {
   std::string time(cell("time"));
   if (const auto date = cell("date"); date.size() == 8)
     time = fmt::format("{}-{}-{} {}", date.substr(0, 4), date.substr(4, 2), date.substr(6), time);
   return time;
 }
 
+// What the rows of a log say of GPUs, and of the processes on them.
+class PmonRows {
+ public:
+  // `below`: the time that stands alone above the row.
+  void add(const PmonCells& cell, const std::string& below) {
+    const std::string gpu(cell("gpu")), pid(cell("pid"));
+    if (!parse_number<int>(gpu)) return;
+    const std::string time = time_of_row(cell);
+    PmonRound& round = rounds_[gpu];
+    const auto before = round.row.find("timestamp");
+    const bool same = time.empty() ? !round.pids.contains(pid) : before != round.row.end() && before->second == time;
+    if (!same) finish_round(round, table_);
+    round.row["index"] = gpu;
+    if (time.empty() && !below.empty()) round.row.emplace("timestamp", below);  // of the round's first row
+    if (!time.empty()) round.row["timestamp"] = time;
+    round.pids.insert(pid);
+    if (parse_number<std::int64_t>(pid)) add_process(cell, round.number);
+    add_sums(cell, round);
+  }
+  [[nodiscard]] LogTable table() {
+    for (auto& [gpu, round] : rounds_) {
+      finish_round(round, table_);
+      tell_the_last(gpu, round, processes_, table_.extra);
+    }
+    tell_processes(processes_, named_, rounds_.size() > 1, table_.extra);
+    return std::move(table_);
+  }
+
+ private:
+  void add_process(const PmonCells& cell, std::int32_t round) {
+    const std::string gpu(cell("gpu")), pid(cell("pid"));
+    PmonProcess& process = processes_[pid];
+    process.command = cell("command");
+    named_.add(gpu, pid, cell("type"), process.command);
+    OnGpu& on = process.gpus[gpu];
+    on.computes |= cell("type").starts_with('C');
+    if (on.shares.empty()) on.since = cell("time");
+    on.until = cell("time");
+    on.shares.emplace_back(round, percent_of(cell("sm")));
+  }
+
+  LogTable table_;
+  std::map<std::string, PmonRound, std::less<>> rounds_;  // by GPU
+  PmonProcesses processes_;
+  NamedProcesses named_;
+};
+
 }  // namespace
 
 // "# gpu pid type sm mem enc dec command", with "-o DT" behind date and time. A GPU without a process has one row of
 // "-".
 Result<LogTable> table_of_pmon(std::string_view text) {
-  LogTable table;
+  PmonRows rows;
   std::vector<std::string> names;
-  std::map<std::string, PmonRound, std::less<>> rounds;  // by GPU
-  PmonProcesses processes;
-  NamedProcesses named;
   LineCursor lines(text);
   std::string blanks;  // the line without the commas of --format csv
   std::string below;   // the time that stands alone above the rows
@@ -299,42 +356,15 @@ Result<LogTable> table_of_pmon(std::string_view text) {
       below = std::move(*stamp);
       continue;
     }
-    const auto words = words_of(line);
+    auto words = words_of(line);
     if (names.empty() || words.size() < names.size()) continue;  // a command may have blanks
-    const auto cell = [&](std::string_view name) {
-      const auto at = std::find(names.begin(), names.end(), name);
-      return at == names.end() ? std::string_view() : words[static_cast<std::size_t>(at - names.begin())];
-    };
-    const std::string gpu(cell("gpu")), pid(cell("pid"));
-    if (!parse_number<int>(gpu)) continue;
-    const std::string time = time_of_row(cell);
-    PmonRound& round = rounds[gpu];
-    const auto before = round.row.find("timestamp");
-    const bool same = time.empty() ? !round.pids.contains(pid) : before != round.row.end() && before->second == time;
-    if (!same) finish_round(round, table);
-    round.row["index"] = gpu;
-    if (time.empty() && !below.empty()) round.row.emplace("timestamp", below);  // of the round's first row
-    if (!time.empty()) round.row["timestamp"] = time;
-    round.pids.insert(pid);
-    if (parse_number<std::int64_t>(pid)) {
-      PmonProcess& process = processes[pid];
-      process.command = cell("command");
-      named.add(gpu, pid, cell("type"), process.command);
-      OnGpu& on = process.gpus[gpu];
-      on.computes |= cell("type").starts_with('C');
-      if (on.shares.empty()) on.since = cell("time");
-      on.until = cell("time");
-      on.shares.emplace_back(round.number, percent_of(cell("sm")));
-    }
-    add_sums(cell, round);
+    rows.add({names, std::move(words)}, below);
   }
-  for (auto& [gpu, round] : rounds) finish_round(round, table);
-  tell_the_last(processes, rounds, table.extra);
+  LogTable table = rows.table();
   if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "nvidia-smi pmon -o DT");
   if (std::find(names.begin(), names.end(), "sm") == names.end())
     return fail(Errc::kInvalidInput, "processes and their memory, as of pmon -s m, and nothing that the GPU did",
                 "nvidia-smi pmon -s um -o DT > pmon.log");
-  tell_processes(processes, named, rounds.size() > 1, table.extra);
   return table;
 }
 

@@ -21,10 +21,18 @@ namespace {
 
 using Json = nlohmann::json;
 
+// What the first of these labels says that says something.
+std::string first_label(const Json& labels, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (std::string said = json_member(labels, name); !said.empty()) return said;
+  return "";
+}
+
 // Where a series is from: what its exporter calls the host, or the address that was scraped, without its port.
 std::string host_of_series(const Json& labels) {
-  for (const char* name : {"Hostname", "hostname", "host", "node", "kubernetes_node", "exported_instance"})
-    if (std::string host = json_member(labels, name); !host.empty()) return host;
+  std::string host =
+      first_label(labels, {"Hostname", "hostname", "host", "node", "kubernetes_node", "exported_instance"});
+  if (!host.empty()) return host;
   const std::string instance = json_member(labels, "instance");
   const auto port = instance.rfind(':');
   const bool has_port = port != std::string::npos && port + 1 < instance.size() && port == instance.find(':') &&
@@ -36,7 +44,7 @@ std::string host_of_series(const Json& labels) {
 std::string index_of_series(const Json& labels) {
   for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device", "GpuIndex"}) {
     const std::string value = json_member(labels, name);
-    const std::string digits = value.substr(value.find_last_not_of("0123456789") + 1);
+    std::string digits = value.substr(value.find_last_not_of("0123456789") + 1);
     if (!digits.empty()) return digits;
   }
   return "";
@@ -55,6 +63,22 @@ std::string column_of_series(const std::string& name) {
 
 namespace {
 
+// The GPU of a series: what tells it apart from others, and what the labels say of it.
+struct SeriesGpu {
+  std::string key;
+  LogTable::Row facts;
+};
+
+SeriesGpu gpu_of_series(const Json& labels) {
+  const std::string index = index_of_series(labels), host = host_of_series(labels);
+  const std::string uuid = first_label(labels, {"uuid", "UUID"});
+  const std::string name = first_label(labels, {"name", "modelName", "GpuDeviceName"});  // the last one of Ray
+  SeriesGpu gpu{.key = uuid.empty() ? fmt::format("{} {}", host, index) : uuid,
+                .facts = {{"index", index}, {"hostname", host}, {"uuid", uuid}, {"name", name}}};
+  std::erase_if(gpu.facts, [](const auto& fact) { return fact.second.empty(); });
+  return gpu;
+}
+
 // Series of Prometheus, of one answer or several.
 class PrometheusSeries {
  public:
@@ -72,10 +96,24 @@ class PrometheusSeries {
   }
 
  private:
+  void put(const SeriesGpu& gpu, const std::string& column, const Json& value);
+
   std::map<std::pair<double, std::string>, LogTable::Row> rows_;  // by time and GPU
   std::set<std::string> left_out_;
   bool nameless_ = false, instant_ = false;
 };
+
+// `value`: a time, and what was read then.
+void PrometheusSeries::put(const SeriesGpu& gpu, const std::string& column, const Json& value) {
+  if (!value.is_array() || value.size() != 2 || !value[0].is_number()) return;
+  const auto time = value[0].get<double>();
+  LogTable::Row& row = rows_[{time, gpu.key}];
+  if (row.empty()) {
+    row = gpu.facts;
+    row["timestamp"] = fmt::format("{:.3f}", time);
+  }
+  row[column] = json_cell(value[1]);
+}
 
 void PrometheusSeries::add(const Json& series) {
   const bool known = series.is_object() && series.contains("metric") && series["metric"].is_object();
@@ -89,32 +127,15 @@ void PrometheusSeries::add(const Json& series) {
     if (!metric.empty()) left_out_.insert(metric);
     return;
   }
-  const std::string index = index_of_series(labels), host = host_of_series(labels);
-  const std::string lower_uuid = json_member(labels, "uuid");
-  const std::string uuid = lower_uuid.empty() ? json_member(labels, "UUID") : lower_uuid;
-  const std::string lower_name = json_member(labels, "name");
-  std::string name = lower_name.empty() ? json_member(labels, "modelName") : lower_name;
-  if (name.empty()) name = json_member(labels, "GpuDeviceName");  // of Ray
-  const auto put = [&](const Json& value) {
-    if (!value.is_array() || value.size() != 2 || !value[0].is_number()) return;
-    LogTable::Row& row = rows_[{value[0].get<double>(), uuid.empty() ? fmt::format("{} {}", host, index) : uuid}];
-    if (row.empty()) {
-      row["timestamp"] = fmt::format("{:.3f}", value[0].get<double>());
-      if (!index.empty()) row["index"] = index;
-      if (!host.empty()) row["hostname"] = host;
-      if (!uuid.empty()) row["uuid"] = uuid;
-      if (!name.empty()) row["name"] = name;
-    }
-    row[column] = json_cell(value[1]);
-  };
-  if (!range) return put(series["value"]);
-  for (const Json& value : series["values"]) put(value);
+  const SeriesGpu gpu = gpu_of_series(labels);
+  if (!range) return put(gpu, column, series["value"]);
+  for (const Json& value : series["values"]) put(gpu, column, value);
 }
 
 }  // namespace
 
 Result<LogTable> table_of_prometheus(std::string_view text) {
-  const char* const kHint =
+  constexpr const char* kHint =
       "ask for a range: curl …/api/v1/query_range?query={__name__=~\"DCGM_FI_.*\"}&start=…&end=…&step=5";
   PrometheusSeries all;
   bool valid = false, results = false;

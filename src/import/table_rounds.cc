@@ -47,10 +47,6 @@ std::string with_bars(std::string_view line) {
   return plain;
 }
 
-}  // namespace
-
-namespace {
-
 std::optional<std::string> whole_time(std::string_view line) {
   if (line.size() < 8 || line.size() > 40) return std::nullopt;
   TimeReader reader({});
@@ -102,13 +98,9 @@ void add_process(const std::vector<std::string_view>& words, NamedProcesses& pro
   }
 }
 
-}  // namespace
-
-namespace {
-
 // The second line of a GPU: fan, temperature, power; memory; use.
-void put_readings_of_box(const std::vector<std::string_view>& cells, std::string_view used, std::string_view total,
-                         LogTable::Row& gpu) {
+void put_readings_of_box(const std::vector<std::string_view>& cells, LogTable::Row& gpu) {
+  const auto [used, total] = both_sides(cells[2]);
   gpu["memory.used"] = used;
   gpu["memory.total"] = total;
   const std::string_view last = trim(cells[3]);
@@ -134,6 +126,8 @@ bool is_reading_of_box(std::string_view line) {
          (use.find('%') != std::string_view::npos || use.starts_with("N/A"));
 }
 
+namespace {
+
 // How much stands in front of each line, as `ts` and collectors of logs put it there: of one width where the text is.
 std::size_t width_of_prefix(std::string_view text) {
   constexpr std::size_t kWidest = 64;
@@ -143,65 +137,101 @@ std::size_t width_of_prefix(std::string_view text) {
   return title - begin <= kWidest ? title - begin : 0;
 }
 
+// Answers of nvidia-smi or nvitop, line by line.
+class SmiAnswers {
+ public:
+  explicit SmiAnswers(bool of_nvitop) : of_nvitop_(of_nvitop) {}
+  void begin_at(std::string time) {
+    finish();
+    time_ = std::move(time), place_ = 0;
+  }
+  // `line` begins with a bar.
+  void add(std::string_view line) {
+    const auto cells = split(line, '|');
+    lists_ |= line.find(" Processes: ") != std::string_view::npos;
+    if (cells.size() == 3 && lists_) add_process(words_of(cells[1]), processes_, listed_);
+    if (cells.size() < 5 || (cells.size() > 5 && !of_nvitop_)) return;  // a frame, the processes
+    if (both_sides(cells[2]).second.empty())
+      name_gpu(trim(cells[1]));
+    else if (!gpu_.empty() || finds_gpu(line, trim(cells[1])))
+      add_readings(cells);
+  }
+  [[nodiscard]] LogTable table() {
+    finish();
+    told_.tell(table_.extra);
+    if (std::string named = processes_.words(); !named.empty()) table_.extra.emplace(kNamedProcesses, std::move(named));
+    return std::move(table_);
+  }
+
+ private:
+  void finish() {
+    for (auto& [index, names] : listed_)
+      if (lists_) told_.answer(index, std::move(names), time_);
+    listed_.clear(), lists_ = false;
+  }
+  static std::string_view index_in(std::string_view first) { return first.substr(0, first.find(' ')); }
+  void name_gpu(std::string_view first) {
+    gpu_.clear();
+    const std::string_view index = index_in(first);
+    if (!parse_number<int>(index) || index == first) return;
+    const std::string_view name = trim(first.substr(index.size()));
+    gpu_["index"] = index;
+    gpu_["name"] = trim(name.substr(0, name.find_last_of(' ')));  // without the persistence mode
+  }
+  // Whether a line above which none names its GPU is of one.
+  bool finds_gpu(std::string_view line, std::string_view first) {
+    if (of_nvitop_ && parse_number<int>(index_in(first)))  // one line for each GPU
+      gpu_["index"] = index_in(first);
+    else if (!is_reading_of_box(line))
+      return false;
+    else if (!time_.empty())
+      gpu_["index"] = fmt::format("{}", place_++);
+    table_.by_order |= place_ > 1;
+    return true;
+  }
+  void add_readings(const std::vector<std::string_view>& cells) {
+    if (lists_) finish();
+    if (const auto known = gpu_.find("index"); known != gpu_.end()) listed_[known->second];
+    if (!time_.empty()) gpu_["timestamp"] = time_;
+    put_readings_of_box(cells, gpu_);
+    table_.add(std::exchange(gpu_, {}));
+  }
+
+  bool of_nvitop_;
+  LogTable table_;
+  std::string time_;
+  LogTable::Row gpu_;
+  NamedProcesses processes_;
+  ListedProcesses told_;
+  ListedOnGpus listed_;    // in this answer, by the GPUs that it has
+  bool lists_ = false;     // it has come to its processes
+  std::size_t place_ = 0;  // of a line whose GPU none above it names, below its time
+};
+
+}  // namespace
+
 // Two lines of three cells for each GPU:
 // |   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |
 // | N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     27%      Default |
 Result<LogTable> table_of_smi_text(std::string_view text) {
-  LogTable table;
-  std::string time;
-  LogTable::Row gpu;
-  NamedProcesses processes;
-  ListedProcesses told;
-  ListedOnGpus listed;    // in this answer, by the GPUs that it has
-  bool lists = false;     // it has come to its processes
-  std::size_t place = 0;  // of a line whose GPU none above it names, below its time
-  const auto finish = [&] {
-    for (auto& [index, names] : listed)
-      if (lists) told.answer(index, std::move(names), time);
-    listed.clear(), lists = false;
-  };
-  LineCursor lines(text);
   const bool nvitop = text.substr(0, kTellsWhose).find("NVITOP ") != std::string_view::npos;
   const std::size_t prefix = width_of_prefix(text.substr(0, kTellsWhose));
+  SmiAnswers answers(nvitop);
   std::string plain;
+  LineCursor lines(text);
   while (lines.next()) {
     std::string_view line = trim(lines.line().substr(std::min(prefix, lines.line().size())));
     if (nvitop) line = plain = with_bars(line);
-    if (!line.starts_with('|')) {
-      if (auto stamp = time_of_line(line)) finish(), time = std::move(*stamp), place = 0;
-      continue;
-    }
-    const auto cells = split(line, '|');
-    lists |= line.find(" Processes: ") != std::string_view::npos;
-    if (cells.size() == 3 && lists) add_process(words_of(cells[1]), processes, listed);
-    if (cells.size() < 5 || (cells.size() > 5 && !nvitop)) continue;  // a frame, the processes
-    const std::string_view first = trim(cells[1]), index = first.substr(0, first.find(' '));
-    const auto [used, total] = both_sides(cells[2]);
-    if (total.empty()) {
-      gpu.clear();
-      if (!parse_number<int>(index) || first.find(' ') == std::string_view::npos) continue;
-      const std::string_view name = trim(first.substr(index.size()));
-      gpu["index"] = index;
-      gpu["name"] = trim(name.substr(0, name.find_last_of(' ')));  // without the persistence mode
-      continue;
-    }
-    if (gpu.empty() && nvitop && parse_number<int>(index)) gpu["index"] = index;  // one line for each GPU
-    if (gpu.empty() && is_reading_of_box(line) && !time.empty()) gpu["index"] = fmt::format("{}", place++);
-    table.by_order |= place > 1;
-    if (gpu.empty() && !is_reading_of_box(line)) continue;
-    if (lists) finish();
-    if (const auto known = gpu.find("index"); known != gpu.end()) listed[known->second];
-    if (!time.empty()) gpu["timestamp"] = time;
-    put_readings_of_box(cells, used, total, gpu);
-    table.add(std::exchange(gpu, {}));
+    if (line.starts_with('|'))
+      answers.add(line);
+    else if (auto stamp = time_of_line(line))
+      answers.begin_at(std::move(*stamp));
   }
-  finish();
-  told.tell(table.extra);
+  LogTable table = answers.table();
   if (table.empty())
     return fail(
         Errc::kInvalidInput, "no row of a GPU",
         "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1");
-  if (std::string named = processes.words(); !named.empty()) table.extra.emplace(kNamedProcesses, std::move(named));
   return table;
 }
 
@@ -247,6 +277,20 @@ class RocmRows {
   std::map<std::string, LogTable::Row> rows_;  // by GPU
 };
 
+// Of words with their units, of which the last is the GPU's use.
+LogTable::Row row_of_rocm(const std::vector<std::string_view>& words) {
+  LogTable::Row row{{"index", std::string(words[0])}, {"utilization.gpu", std::string(words.back())}};
+  for (const std::string_view word : words) {
+    const std::string number(word.substr(0, word.find_first_not_of("0123456789.")));
+    const std::string unit = lower(word.substr(number.size()));
+    if (number.empty()) continue;
+    if (unit == "w") row[row.contains("power.draw") ? "power.limit" : "power.draw"] = number;
+    if (unit == "c" || unit == "°c") row.emplace("temperature.gpu", number);
+    if (unit == "mhz") row.emplace("clocks.sm", number);
+  }
+  return row;
+}
+
 }  // namespace
 
 // rocm-smi's table, a row for each GPU: columns differ from version to version, and the last one is its use.
@@ -267,16 +311,8 @@ Result<LogTable> table_of_rocm_text(std::string_view text) {
     auto words = split(line, ' ');
     std::erase(words, "");
     if (words.size() < kFewestColumns || !parse_number<int>(words[0]) || !words.back().ends_with('%')) continue;
-    LogTable::Row row{{"index", std::string(words[0])}, {"utilization.gpu", std::string(words.back())}};
+    LogTable::Row row = row_of_rocm(words);
     if (!time.empty()) row["timestamp"] = time;
-    for (const std::string_view word : words) {
-      const std::string number(word.substr(0, word.find_first_not_of("0123456789.")));
-      const std::string unit = lower(word.substr(number.size()));
-      if (number.empty()) continue;
-      if (unit == "w") row[row.contains("power.draw") ? "power.limit" : "power.draw"] = number;
-      if (unit == "c" || unit == "°c") row.emplace("temperature.gpu", number);
-      if (unit == "mhz") row.emplace("clocks.sm", number);
-    }
     table.add(row);
   }
   readings.finish();

@@ -50,49 +50,58 @@ std::string NamedProcesses::words() const {
 
 namespace {
 
-// "#Entity" and "# Entity" are the same.
-std::vector<std::string_view> header_words(std::string_view line) {
-  line.remove_prefix(1);
-  return words_of(line);
-}
+// "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1". "GPU-I 0" is an instance of a GPU that
+// is split (MIG): it is read where whole GPUs are not there.
+class DcgmRows {
+ public:
+  explicit DcgmRows(bool whole) : whole_(whole) {}
+  void header(const std::vector<std::string_view>& words) {  // behind the "#", which may stand alone
+    if (words.empty() || lower(words[0]) != "entity") return;
+    columns_.clear();
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const auto column = dcgm_column(words[i]);
+      columns_.push_back(column.empty() ? std::nullopt : std::optional(table_.column(column)));
+    }
+  }
+  void add(const std::vector<std::string_view>& words, const std::string& time) {
+    if (words.size() != columns_.size() + 2 || words[0] != (whole_ ? "GPU" : "GPU-I")) return;
+    row_.clear();
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      if (columns_[i]) row_.put(*columns_[i], words[i + 2]);
+    if (row_.empty()) return;
+    if (!time.empty()) row_.put(table_.column("timestamp"), time);
+    row_.put(index_, words[1]);
+    if (!whole_) row_.put(name_, fmt::format("MIG instance {}", words[1]));
+    table_.add(row_);
+  }
+  [[nodiscard]] LogTable table() { return std::move(table_); }
+
+ private:
+  bool whole_;
+  LogTable table_;
+  const std::size_t index_ = table_.column("index"), name_ = table_.column("name");
+  std::vector<std::optional<std::size_t>> columns_;  // of the table, by the header's words
+  LogTable::Line row_;
+};
 
 }  // namespace
 
-// "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1", without any time but that of a line
-// above. "GPU-I 0" is an instance of a GPU that is split (MIG): it is read where whole GPUs are not there.
+// Without any time but that of a line above.
 Result<LogTable> table_of_dcgm(std::string_view text) {
-  LogTable table;
-  const std::size_t index = table.column("index"), name = table.column("name");
-  const bool whole = text.find("\nGPU ") != std::string_view::npos;
-  std::vector<std::optional<std::size_t>> columns;  // of the table, by the header's words
-  LogTable::Line row;
+  DcgmRows rows(text.find("\nGPU ") != std::string_view::npos);
   LineCursor lines(text);
   std::string stamp;
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
-    if (!line.empty() && line[0] != '#' && !line.starts_with("GPU"))
-      if (auto time = time_of_line(line)) stamp = std::move(*time);
     if (line.starts_with('#')) {
-      const auto words = header_words(line);
-      if (words.empty() || lower(words[0]) != "entity") continue;
-      columns.clear();
-      for (std::size_t i = 1; i < words.size(); ++i) {
-        const auto column = dcgm_column(words[i]);
-        columns.push_back(column.empty() ? std::nullopt : std::optional(table.column(column)));
-      }
+      rows.header(words_of(line.substr(1)));
       continue;
     }
-    const auto words = words_of(line);
-    if (words.size() != columns.size() + 2 || words[0] != (whole ? "GPU" : "GPU-I")) continue;
-    row.clear();
-    for (std::size_t i = 0; i < columns.size(); ++i)
-      if (columns[i]) row.put(*columns[i], words[i + 2]);
-    if (row.empty()) continue;
-    if (!stamp.empty()) row.put(table.column("timestamp"), stamp);
-    row.put(index, words[1]);
-    if (!whole) row.put(name, fmt::format("MIG instance {}", words[1]));
-    table.add(row);
+    auto time = line.starts_with("GPU") ? std::nullopt : time_of_line(line);
+    if (time) stamp = std::move(*time);
+    rows.add(words_of(line), stamp);
   }
+  LogTable table = rows.table();
   if (table.empty())
     return fail(Errc::kInvalidInput, "no row of a GPU with a field that a recording can hold",
                 "dcgmi dmon -e 203,204,155,252,1002,1004,1005");

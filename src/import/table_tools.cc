@@ -128,46 +128,64 @@ std::optional<AfterburnerColumn> afterburner_column(std::string_view name) {
   return AfterburnerColumn{std::move(gpu), known->second};
 }
 
-}  // namespace
-
 // Lines by their number in front: 00 says what it is, 01 names the GPUs, 02 the columns, 80 has the readings.
-// 80, 04-09-2025 22:10:07, 61.000              ,97.000              , …
-Result<LogTable> table_of_afterburner(std::string_view text) {
-  LogTable table;
-  std::vector<std::string> names;  // of GPUs
-  std::vector<std::optional<AfterburnerColumn>> columns;
-  std::vector<std::string_view> cells;
-  std::set<std::string> left_out;
-  LineCursor lines(text);
-  while (lines.next()) {
-    split_cells(lines.line(), ',', cells);
-    if (cells.size() < 3) continue;
-    if (cells[0] == "01") names.assign(cells.begin() + 2, cells.end());
-    if (cells[0] == "02") {
-      columns.clear();
-      for (std::size_t i = 2; i < cells.size(); ++i) {
-        columns.push_back(afterburner_column(cells[i]));
-        if (!columns.back() && !cells[i].empty()) left_out.insert(header_as_utf8(cells[i]));
-      }
+class AfterburnerLog {
+ public:
+  void add(const std::vector<std::string_view>& cells) {
+    if (cells[0] == "01") names_.assign(cells.begin() + 2, cells.end());
+    if (cells[0] == "02") header(cells);
+    if (cells[0] == "80") readings(cells);
+  }
+  [[nodiscard]] LogTable table() {
+    table_.left_out.assign(left_out_.begin(), left_out_.end());
+    return std::move(table_);
+  }
+
+ private:
+  void header(const std::vector<std::string_view>& cells) {
+    columns_.clear();
+    for (std::size_t i = 2; i < cells.size(); ++i) {
+      columns_.push_back(afterburner_column(cells[i]));
+      if (!columns_.back() && !cells[i].empty()) left_out_.insert(header_as_utf8(cells[i]));
     }
+  }
+  void readings(const std::vector<std::string_view>& cells) {
     const std::string_view time = cells[1];  // the day stands first
-    if (cells[0] != "80" || time.size() < 19 || time[2] != '-' || time[5] != '-') continue;
+    if (time.size() < 19 || time[2] != '-' || time[5] != '-') return;
     std::map<std::string_view, LogTable::Row> rows;  // by GPU
-    for (std::size_t i = 0; i < columns.size() && i + 2 < cells.size(); ++i)
-      if (columns[i]) rows[columns[i]->gpu].emplace(columns[i]->column, cells[i + 2]);
+    for (std::size_t i = 0; i < columns_.size() && i + 2 < cells.size(); ++i)
+      if (columns_[i]) rows[columns_[i]->gpu].emplace(columns_[i]->column, cells[i + 2]);
     for (auto& [gpu, row] : rows) {
       row["timestamp"] =
           fmt::format("{}-{}-{} {}", time.substr(6, 4), time.substr(3, 2), time.substr(0, 2), time.substr(11));
       row["index"] = gpu;
       const auto place = parse_number<std::size_t>(gpu).value_or(0);
-      if (place < names.size()) row["name"] = names[place];
-      table.add(row);
+      if (place < names_.size()) row["name"] = names_[place];
+      table_.add(row);
     }
   }
+
+  LogTable table_;
+  std::vector<std::string> names_;  // of GPUs
+  std::vector<std::optional<AfterburnerColumn>> columns_;
+  std::set<std::string> left_out_;
+};
+
+}  // namespace
+
+// 80, 04-09-2025 22:10:07, 61.000              ,97.000              , …
+Result<LogTable> table_of_afterburner(std::string_view text) {
+  AfterburnerLog log;
+  std::vector<std::string_view> cells;
+  LineCursor lines(text);
+  while (lines.next()) {
+    split_cells(lines.line(), ',', cells);
+    if (cells.size() >= 3) log.add(cells);
+  }
+  LogTable table = log.table();
   if (table.empty())
     return fail(Errc::kInvalidInput, "a log of MSI Afterburner without a reading of a GPU",
                 "let it log GPU usage, memory usage and power");
-  table.left_out.assign(left_out.begin(), left_out.end());
   return table;
 }
 
@@ -208,6 +226,21 @@ std::vector<std::string> amd_cells(std::string_view line) {
   return cells;
 }
 
+void put_amd_cell(std::string_view name, const std::string& cell, LogTable::Row& row) {
+  if (name == "VRAM_USAGE") {
+    const auto slash = cell.find('/'), blank = cell.rfind(' ');
+    if (slash == std::string::npos || blank == std::string::npos) return;
+    row["memory.used"] = cell.substr(0, slash) + cell.substr(blank);
+    row["memory.total"] = cell.substr(slash + 1);
+    return;
+  }
+  const auto* const known =
+      std::find_if(kAmdColumns.begin(), kAmdColumns.end(), [&](const AmdColumn& c) { return c.name == name; });
+  if (known == kAmdColumns.end()) return;
+  const bool degrees = known->column.starts_with("temperature");  // "65 °C"
+  row[std::string(known->column)] = degrees && is_digit(cell[0]) ? number_at(cell) : cell;
+}
+
 }  // namespace
 
 bool is_amd_header(std::string_view line) {
@@ -235,19 +268,7 @@ Result<LogTable> table_of_amd_monitor(std::string_view text) {
     if (names.empty() || cells.size() != names.size() || !parse_number<std::int64_t>(cells[0])) continue;
     LogTable::Row row;
     if (!time.empty()) row["timestamp"] = time;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == "VRAM_USAGE") {
-        const auto slash = cells[i].find('/'), blank = cells[i].rfind(' ');
-        if (slash == std::string::npos || blank == std::string::npos) continue;
-        row["memory.used"] = cells[i].substr(0, slash) + cells[i].substr(blank);
-        row["memory.total"] = cells[i].substr(slash + 1);
-      } else if (const auto known = std::find_if(kAmdColumns.begin(), kAmdColumns.end(),
-                                                 [&](const AmdColumn& c) { return c.name == names[i]; });
-                 known != kAmdColumns.end()) {
-        const bool degrees = known->column.starts_with("temperature");  // "65 °C"
-        row[std::string(known->column)] = degrees && is_digit(cells[i][0]) ? number_at(cells[i]) : cells[i];
-      }
-    }
+    for (std::size_t i = 0; i < names.size(); ++i) put_amd_cell(names[i], cells[i], row);
     table.add(row);
   }
   if (table.empty())

@@ -74,20 +74,67 @@ struct ByLuid {
 struct Adapter {
   std::map<std::string, double> engines;  // the sums of their processes
   std::optional<double> memory;
+  bool used = false;
 };
+
+std::vector<std::optional<Counter>> counters_in(const std::vector<std::string_view>& header) {
+  std::vector<std::optional<Counter>> counters(1);  // of the time there is none
+  for (std::size_t i = 1; i < header.size(); ++i) counters.push_back(counter_of(header[i]));
+  return counters;
+}
+
+// What the counters of one moment say, by adapter.
+std::map<std::string, Adapter> adapters_in(const std::vector<std::string_view>& cells,
+                                           const std::vector<std::optional<Counter>>& counters) {
+  std::map<std::string, Adapter> adapters;
+  for (std::size_t i = 1; i < cells.size(); ++i) {
+    const auto value = counters[i] ? value_of(cells[i]) : std::nullopt;
+    if (!value) continue;
+    Adapter& adapter = adapters[counters[i]->adapter];
+    if (counters[i]->engine.empty())
+      adapter.memory = *value;
+    else
+      adapter.engines[counters[i]->engine] += *value;
+    adapter.used |= *value > 0;
+  }
+  return adapters;
+}
+
+// Of an adapter the busiest engine counts, as in the task manager.
+double use_of(const Adapter& adapter) {
+  const auto busiest = std::max_element(adapter.engines.begin(), adapter.engines.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  return std::min(100.0, busiest->second);
+}
+
+struct AdapterReading {
+  std::string time, adapter;
+  double use = 0;
+  std::optional<double> memory;
+};
+
+using UsedAdapters = std::set<std::string, ByLuid>;
+
+LogTable table_of_used(const std::vector<AdapterReading>& readings, const UsedAdapters& used) {
+  LogTable table;
+  for (const AdapterReading& reading : readings) {
+    const auto known = used.find(reading.adapter);
+    if (known == used.end()) continue;
+    LogTable::Row row{{"timestamp", reading.time},
+                      {"index", fmt::format("{}", std::distance(used.begin(), known))},
+                      {"utilization.gpu", fmt::format("{:.3f}", reading.use)}};
+    if (reading.memory) row["memory.used [MiB]"] = fmt::format("{:.3f}", *reading.memory / 1048576);
+    table.add(row);
+  }
+  return table;
+}
 
 }  // namespace
 
-// Of an adapter the busiest engine counts, as in the task manager; one on which nothing ever runs and that has no
-// memory of its own is no GPU.
+// An adapter on which nothing ever runs and that has no memory of its own is no GPU.
 Result<LogTable> table_of_typeperf(std::string_view text) {
-  struct Reading {
-    std::string time, adapter;
-    double use = 0;
-    std::optional<double> memory;
-  };
-  std::vector<Reading> readings;
-  std::set<std::string, ByLuid> used;
+  std::vector<AdapterReading> readings;
+  UsedAdapters used;
   std::vector<std::optional<Counter>> counters;
   std::string zone;
   std::vector<std::string_view> cells;
@@ -96,39 +143,17 @@ Result<LogTable> table_of_typeperf(std::string_view text) {
     split_cells(lines.line(), ',', cells);
     if (cells.size() > 1 && cells[0].starts_with("(PDH-CSV")) {
       zone = zone_of(cells[0]);
-      counters.assign(1, std::nullopt);
-      for (std::size_t i = 1; i < cells.size(); ++i) counters.push_back(counter_of(cells[i]));
+      counters = counters_in(cells);
       continue;
     }
     const std::string time = time_of(cells[0], zone);
     if (time.empty() || cells.size() != counters.size()) continue;
-    std::map<std::string, Adapter> adapters;
-    for (std::size_t i = 1; i < cells.size(); ++i) {
-      const auto value = counters[i] ? value_of(cells[i]) : std::nullopt;
-      if (!value) continue;
-      Adapter& adapter = adapters[counters[i]->adapter];
-      if (counters[i]->engine.empty())
-        adapter.memory = *value;
-      else
-        adapter.engines[counters[i]->engine] += *value;
-      if (*value > 0) used.insert(counters[i]->adapter);
-    }
-    for (const auto& [name, adapter] : adapters) {
-      if (adapter.engines.empty()) continue;
-      const auto busiest = std::max_element(adapter.engines.begin(), adapter.engines.end(),
-                                            [](const auto& a, const auto& b) { return a.second < b.second; });
-      readings.push_back({time, name, std::min(100.0, busiest->second), adapter.memory});
+    for (const auto& [name, adapter] : adapters_in(cells, counters)) {
+      if (adapter.used) used.insert(name);
+      if (!adapter.engines.empty()) readings.push_back({time, name, use_of(adapter), adapter.memory});
     }
   }
-  LogTable table;
-  for (const Reading& reading : readings) {
-    if (!used.contains(reading.adapter)) continue;
-    LogTable::Row row{{"timestamp", reading.time},
-                      {"index", fmt::format("{}", std::distance(used.begin(), used.find(reading.adapter)))},
-                      {"utilization.gpu", fmt::format("{:.3f}", reading.use)}};
-    if (reading.memory) row["memory.used [MiB]"] = fmt::format("{:.3f}", *reading.memory / 1048576);
-    table.add(row);
-  }
+  LogTable table = table_of_used(readings, used);
   if (table.empty())
     return fail(Errc::kInvalidInput, "no counter of a GPU's engine with a value",
                 "typeperf \"\\GPU Engine(*)\\Utilization Percentage\" -si 1 -o gpu.csv");

@@ -20,6 +20,21 @@ constexpr bool plausible(Address at) {
   return at >= kLowest && at < kUserSpace && at % kWord == 0;
 }
 
+// Brent's: says of frames that lead in a circle, and of more than any stack has, that there is no end.
+class CircleFinder {
+ public:
+  bool closes_at(Address at) {
+    if (at == turtle_ || steps_ > kMostSteps) return true;
+    if (steps_ == 0 || steps_ == until_) turtle_ = at;
+    if (steps_++ == until_) until_ *= 2;
+    return false;
+  }
+
+ private:
+  Address turtle_ = 0;  // no frame is there
+  std::size_t steps_ = 0, until_ = 2;
+};
+
 }  // namespace
 
 StackWalker::StackWalker(Memory& memory, const Target& target, SourceFiles* source, LinesOf lines)
@@ -35,23 +50,36 @@ const std::byte* StackWalker::touch(Snapshot& snapshot, Address at, std::size_t 
   return bytes;
 }
 
-Address StackWalker::gil_holder(Address interpreter, bool& known) {
+// 0: nobody; nothing where that is not known.
+std::optional<Address> StackWalker::gil_holder(Address interpreter) {
   const Layout& layout = target_.layout;
-  known = false;
   if (layout.gil_current != Layout::kNone) {
     const std::byte* holder = touch(first_, target_.runtime + layout.gil_current, kWord, shared_);
-    known = holder != nullptr;
-    return known ? number_at<Address>(holder, 0) : 0;
+    return holder != nullptr ? std::optional(number_at<Address>(holder, 0)) : std::nullopt;
   }
-  if (layout.gil == Layout::kNone) return 0;
+  if (layout.gil == Layout::kNone) return std::nullopt;
   const std::byte* pointer = touch(first_, interpreter + layout.gil, kWord, shared_);
   const Address gil = pointer != nullptr ? number_at<Address>(pointer, 0) : 0;
-  if (!plausible(gil)) return 0;
+  if (!plausible(gil)) return std::nullopt;
   const std::byte* state = touch(first_, gil, std::max(layout.gil_holder, layout.gil_locked) + kWord, shared_);
-  if (state == nullptr) return 0;
+  if (state == nullptr) return std::nullopt;
   const auto locked = number_at<std::int32_t>(state, layout.gil_locked);
-  known = locked == 0 || locked == 1;
-  return locked == 1 ? number_at<Address>(state, layout.gil_holder) : 0;
+  if (locked == 0) return 0;
+  return locked == 1 ? std::optional(number_at<Address>(state, layout.gil_holder)) : std::nullopt;
+}
+
+// The states of an interpreter's threads from this one on, which is the newest. False if the list changed while it was
+// read.
+bool StackWalker::list_states(Address interpreter, Address state) {
+  const Layout& layout = target_.layout;
+  states_.clear();
+  while (state != 0 && states_.size() < kMostListed) {
+    const std::byte* thread = plausible(state) ? first_.need(state, layout.thread_bytes()) : nullptr;
+    if (thread == nullptr || number_at<Address>(thread, layout.interpreter) != interpreter) return false;
+    states_.push_back(state);
+    state = number_at<Address>(thread, layout.next);
+  }
+  return !states_.empty();
 }
 
 // False if the list changed while it was read.
@@ -63,22 +91,14 @@ bool StackWalker::list_threads(ProcessLook& look) {
   const auto newest = number_at<Address>(interpreters, 0), main = number_at<Address>(interpreters, kWord);
   look.more_interpreters = main != 0 && newest != main;  // 0: it is being made
   const std::byte* head = plausible(main) ? touch(first_, main + layout.threads, kWord, shared_) : nullptr;
-  auto state = head != nullptr ? number_at<Address>(head, 0) : 0;
+  const auto state = head != nullptr ? number_at<Address>(head, 0) : 0;
   if (main == 0 || (head != nullptr && state == 0)) look.result = ProcessLook::Result::kNoInterpreter;
-  states_.clear();
-  while (state != 0 && states_.size() < kMostListed) {
-    const std::byte* thread = plausible(state) ? first_.need(state, layout.thread_bytes()) : nullptr;
-    if (thread == nullptr || number_at<Address>(thread, layout.interpreter) != main) return false;
-    states_.push_back(state);
-    state = number_at<Address>(thread, layout.next);
-  }
-  if (states_.empty()) return false;
+  if (!list_states(main, state)) return false;
   std::reverse(states_.begin(), states_.end());
   look.left_out = states_.size() - std::min(states_.size(), kMostThreads);
   for (std::size_t i = kMostThreads; i < states_.size(); ++i) shared_.push_back({states_[i], layout.thread_bytes()});
   states_.resize(states_.size() - look.left_out);
-  bool gil_known = false;
-  const Address holder = gil_holder(main, gil_known);
+  const std::optional<Address> holder = gil_holder(main);
   look.threads.resize(states_.size());
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const std::byte* bytes = first_.need(states_[i], layout.thread_bytes());
@@ -87,53 +107,61 @@ bool StackWalker::list_threads(ProcessLook& look) {
     thread.state = states_[i];
     thread.thread_id = number_at<std::uint64_t>(bytes, layout.thread_id);
     thread.native_id = layout.native_id == Layout::kNone ? 0 : number_at<std::uint64_t>(bytes, layout.native_id);
-    thread.gil = !gil_known ? Gil::kUnknown : holder == thread.state ? Gil::kHeld : Gil::kNotHeld;
+    thread.gil = !holder ? Gil::kUnknown : *holder == thread.state ? Gil::kHeld : Gil::kNotHeld;
   }
   look.result = ProcessLook::Result::kRead;
   return true;
 }
 
-void StackWalker::walk(Snapshot& snapshot, Address state, Walk& walk, std::vector<Region>& touched) {
+// Where the innermost frame of a thread is, 0: there is none; nothing where that cannot be read.
+std::optional<Address> StackWalker::innermost_frame(Snapshot& snapshot, Address state, std::vector<Region>& touched) {
   const Layout& layout = target_.layout;
+  const std::byte* thread = touch(snapshot, state, layout.thread_bytes(), touched);
+  if (thread == nullptr) return std::nullopt;
+  const auto at = number_at<Address>(thread, layout.frame);
+  if (layout.cframe_frame == Layout::kNone || at == 0) return at;
+  const std::byte* frame = plausible(at) ? touch(snapshot, at + layout.cframe_frame, kWord, touched) : nullptr;
+  return frame != nullptr ? std::optional(number_at<Address>(frame, 0)) : std::nullopt;
+}
+
+std::uint8_t StackWalker::owner_of(const std::byte* frame) const {
+  return target_.layout.owner == Layout::kNone ? std::uint8_t{0} : number_at<std::uint8_t>(frame, target_.layout.owner);
+}
+
+bool StackWalker::is_frame(const std::byte* bytes) const {
+  const bool typed = target_.layout.frames_are_objects && target_.frame_type != 0;
+  return owner_of(bytes) < kMostOwners && (!typed || number_at<Address>(bytes, kTypeOffset) == target_.frame_type);
+}
+
+StackWalker::Frame StackWalker::frame_of(Address at, const std::byte* bytes) const {
+  const Layout& layout = target_.layout;
+  const bool by_c = layout.entry != Layout::kNone && number_at<std::uint8_t>(bytes, layout.entry) != 0;
+  const std::uint64_t instruction = layout.instructions == Layout::kNone
+                                        ? static_cast<std::uint64_t>(number_at<std::int32_t>(bytes, layout.instruction))
+                                        : number_at<Address>(bytes, layout.instruction);
+  return {at, number_at<Address>(bytes, layout.code) & ~kTags, !by_c, instruction};
+}
+
+void StackWalker::walk(Snapshot& snapshot, Address state, Walk& walk, std::vector<Region>& touched) {
   walk.frames.clear();
   walk.sound = walk.cut = false;
-  const std::byte* thread = touch(snapshot, state, layout.thread_bytes(), touched);
-  if (thread == nullptr) return;
-  auto at = number_at<Address>(thread, layout.frame);
-  if (layout.cframe_frame != Layout::kNone && at != 0) {
-    const std::byte* frame = plausible(at) ? touch(snapshot, at + layout.cframe_frame, kWord, touched) : nullptr;
-    if (frame == nullptr) return;
-    at = number_at<Address>(frame, 0);
-  }
-  Address turtle = at;  // Brent's: met again if the frames lead in a circle
-  std::size_t steps = 0, until = 2;
-  for (; at != 0; ++steps) {
-    if (steps > kMostSteps || !plausible(at) || (steps > 0 && at == turtle)) return;
-    if (steps == until) turtle = at, until *= 2;
-    const std::byte* frame = touch(snapshot, at, layout.frame_bytes(), touched);
-    if (frame == nullptr) return;
-    const auto owner = layout.owner == Layout::kNone ? std::uint8_t{0} : number_at<std::uint8_t>(frame, layout.owner);
-    if (owner >= kMostOwners) return;
-    if (layout.frames_are_objects && target_.frame_type != 0 &&
-        number_at<Address>(frame, kTypeOffset) != target_.frame_type)
-      return;
-    if (owner < layout.first_shim) {
-      if (walk.frames.size() == kMostFrames) {
-        walk.cut = true;
-        break;
-      }
-      const Address code = number_at<Address>(frame, layout.code) & ~kTags;
-      if (!plausible(code)) return;
-      const bool by_c = layout.entry != Layout::kNone && number_at<std::uint8_t>(frame, layout.entry) != 0;
-      const std::uint64_t instruction =
-          layout.instructions == Layout::kNone
-              ? static_cast<std::uint64_t>(number_at<std::int32_t>(frame, layout.instruction))
-              : number_at<Address>(frame, layout.instruction);
-      walk.frames.push_back({at, code, !by_c, instruction});
+  const std::optional<Address> innermost = innermost_frame(snapshot, state, touched);
+  if (!innermost) return;
+  CircleFinder circle;
+  for (Address at = *innermost; at != 0;) {
+    if (!plausible(at) || circle.closes_at(at)) return;
+    const std::byte* bytes = touch(snapshot, at, target_.layout.frame_bytes(), touched);
+    if (bytes == nullptr || !is_frame(bytes)) return;
+    if (owner_of(bytes) < target_.layout.first_shim) {
+      walk.cut = walk.frames.size() == kMostFrames;
+      if (walk.cut) break;
+      const Frame frame = frame_of(at, bytes);
+      if (!plausible(frame.code)) return;
+      walk.frames.push_back(frame);
     } else if (!walk.frames.empty()) {
       walk.frames.back().from_python = false;
     }
-    at = number_at<Address>(frame, layout.previous);
+    at = number_at<Address>(bytes, target_.layout.previous);
   }
   walk.sound = true;
 }

@@ -85,7 +85,12 @@ class StackWalker {
   };
 
   bool list_threads(ProcessLook& look);
-  [[nodiscard]] Address gil_holder(Address interpreter, bool& known);
+  bool list_states(Address interpreter, Address state);
+  [[nodiscard]] std::optional<Address> gil_holder(Address interpreter);
+  [[nodiscard]] std::optional<Address> innermost_frame(Snapshot& snapshot, Address state, std::vector<Region>& touched);
+  [[nodiscard]] std::uint8_t owner_of(const std::byte* frame) const;
+  [[nodiscard]] bool is_frame(const std::byte* bytes) const;
+  [[nodiscard]] Frame frame_of(Address at, const std::byte* bytes) const;
   void walk(Snapshot& snapshot, Address state, Walk& walk, std::vector<Region>& touched);
   [[nodiscard]] Known& known(const ThreadLook& thread);
   void settle(ThreadLook& thread, Known& known);

@@ -222,66 +222,89 @@ std::string caller_of(std::span<const Frame> outside, std::string_view called) {
   return "";
 }
 
-}  // namespace
-
-StackKind Families::kind_of(std::span<const Frame> all) const {
-  StackKind kind;
-  const std::span<const Frame> frames = own_frames(all);
-  if (frames.empty()) return kind;
+// What the frames of a stack tell together, of which the innermost one is told first.
+class FramesTold {
+ public:
+  StackKind kind;                           // its families
+  Family innermost = Family::kNone;         // of the frames that have one
   std::optional<std::size_t> users, named;  // the innermost ones
-  bool waiting = true;                      // all further in only waits
-  bool trains = false;                      // a frame further in does: what called it does more than to evaluate
-  Family innermost = Family::kNone;
-  for (std::size_t i = frames.size(); i-- > 0;) {
-    if (is_unnamed(frames[i])) {
-      waiting = false;
-      continue;
+
+  void add(std::size_t i, const Frame& frame, Family family) {
+    if (is_unnamed(frame)) {
+      waiting_ = false;
+      return;
     }
+    const bool library = is_library(frame);
     if (!named) named = i;
-    if (!users && !is_library(frames[i]) && !is_call(frames[i])) users = i;
-    Family family = family_of(frames[i]);
-    // A function of the user's that exchanges something may do more: only where it is at nothing else of his.
-    if (family == Family::kPeers && !is_library(frames[i]) && users != i) family = Family::kNone;
-    if (family == Family::kEvaluation && !is_library(frames[i]) && trains) family = Family::kNone;
-    trains |= family == Family::kBackward || family == Family::kOptimizer ||
-              (!is_library(frames[i]) && short_name(frames[i]).starts_with("train"));
+    if (!users && !library && !is_call(frame)) users = i;
+    if (!library && does_more(family, i)) family = Family::kNone;
+    trains_ |= family == Family::kBackward || family == Family::kOptimizer ||
+               (!library && short_name(frame).starts_with("train"));
     // A thread of a pool waits in its loop, unless the loop has called something else.
-    const bool waits = only_waits(family);
-    if (family == Family::kNone || (waits && !waiting)) {
-      waiting = false;
-      continue;
-    }
-    waiting = waits;
+    const bool told = family != Family::kNone && (waiting_ || !only_waits(family));
+    waiting_ = told && only_waits(family);
+    if (!told) return;
     if (innermost == Family::kNone) innermost = family;
     if (is_part_of_a_job(family)) kind.within = family;
-    if (users && i < *users && info(family).rank > info(kind.outside).rank) kind.outside = family;
-    if (info(family).rank > info(kind.family).rank) kind.family = family;
+    if (users && i < *users) kind.outside = higher(kind.outside, family);
+    kind.family = higher(kind.family, family);
   }
-  if (only_imports(frames)) kind.family = innermost = Family::kImport;
-  kind.busy = info(innermost).busy;
-  kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
-  kind.for_child = only_waits(innermost) && joins_a_process(frames);
-  kind.in_loop = waits_in_loop(frames);
-  kind.of_processes = only_waits(innermost) && waits_between_processes(frames);
-  if (only_waits(innermost) && !kind.of_processes) kind.for_thread = waits_for_thread(frames);
-  const bool innermost_is_users = users && *users + (is_call(frames.back()) ? 2 : 1) == frames.size();
-  kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
-  if (kind.own && kind.family == Family::kNone && short_name(frames.back()) == "sleep()") kind.family = Family::kSleep;
-  kind.plain = (kind.family == Family::kNone || kind.family == Family::kMetrics) && is_plain(frames);
+
+ private:
+  // A function of the user's that exchanges something may do more: only where it is at nothing else of his.
+  [[nodiscard]] bool does_more(Family family, std::size_t i) const {
+    return family == Family::kPeers ? users != i : family == Family::kEvaluation && trains_;
+  }
+  static Family higher(Family known, Family family) { return info(family).rank > info(known).rank ? family : known; }
+
+  bool waiting_ = true;  // all further in only waits
+  bool trains_ = false;  // a frame further in does: what called it does more than to evaluate
+};
+
+// From the outside: the module that the user's code asked for, not what that one needs.
+std::string imported_words(std::span<const Frame> frames) {
+  auto module = std::find_if(frames.begin(), frames.end(), is_import);
+  while (module != frames.end() && is_import(*module)) ++module;
+  const bool known = module != frames.end() && !module->file.starts_with('<');
+  return known ? fmt::format("import {}", module_of(module->file)) : "imports";
+}
+
+void put_place(std::span<const Frame> frames, const FramesTold& told, StackKind& kind) {
   if (kind.family == Family::kLoaderWait) {
     kind.where = info(kind.family).label;
   } else if (kind.family == Family::kImport) {
-    // From the outside: the module that the user's code asked for, not what that one needs.
-    auto module = std::find_if(frames.begin(), frames.end(), is_import);
-    while (module != frames.end() && is_import(*module)) ++module;
-    const bool known = module != frames.end() && !module->file.starts_with('<');
-    kind.where = known ? fmt::format("import {}", module_of(module->file)) : "imports";
-  } else {
-    if (named) kind.where = words(frames[users.value_or(*named)]);
-    if (users)
-      kind.file = frames[*users].file, kind.line = frames[*users].line,
-      kind.caller = caller_of(frames.first(*users), kind.where);
+    kind.where = imported_words(frames);
+  } else if (told.users) {
+    const Frame& own = frames[*told.users];
+    kind.where = words(own), kind.file = own.file, kind.line = own.line;
+    kind.caller = caller_of(frames.first(*told.users), kind.where);
+  } else if (told.named) {
+    kind.where = words(frames[*told.named]);
   }
+}
+
+}  // namespace
+
+StackKind Families::kind_of(std::span<const Frame> all) const {
+  const std::span<const Frame> frames = own_frames(all);
+  if (frames.empty()) return {};
+  FramesTold told;
+  for (std::size_t i = frames.size(); i-- > 0;) told.add(i, frames[i], family_of(frames[i]));
+  StackKind kind = told.kind;
+  if (only_imports(frames)) kind.family = told.innermost = Family::kImport;
+  kind.busy = info(told.innermost).busy;
+  if (only_waits(told.innermost)) {
+    kind.waits = kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
+    kind.for_child = joins_a_process(frames);
+    kind.of_processes = waits_between_processes(frames);
+    if (!kind.of_processes) kind.for_thread = waits_for_thread(frames);
+  }
+  kind.in_loop = waits_in_loop(frames);
+  const bool innermost_is_users = told.users && *told.users + (is_call(frames.back()) ? 2 : 1) == frames.size();
+  kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
+  if (kind.own && kind.family == Family::kNone && short_name(frames.back()) == "sleep()") kind.family = Family::kSleep;
+  kind.plain = (kind.family == Family::kNone || kind.family == Family::kMetrics) && is_plain(frames);
+  put_place(frames, told, kind);
   return kind;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -36,6 +37,27 @@ std::string best_in(std::string_view line) {
   return fmt::format("{}, of trial {}", number, trial);
 }
 
+// How the trial ended of which behind its number this is said.
+const Ending* ending_in(std::string_view said) {
+  const auto* ending =
+      std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& one) { return said.starts_with(one.words); });
+  return ending == kEndings.end() ? nullptr : ending;
+}
+
+using Endings = std::map<std::int64_t, const Ending*>;  // by number of the trial
+
+// "3 trials completed, 1 was pruned"
+std::string endings_words(const Endings& trials) {
+  std::vector<std::string> told;
+  for (const Ending& ending : kEndings) {
+    const auto count = std::count_if(trials.begin(), trials.end(), [&](const auto& t) { return t.second == &ending; });
+    if (count == 0) continue;
+    const std::string_view trial = !told.empty() ? "" : count == 1 ? " trial" : " trials";
+    told.push_back(fmt::format("{}{} {}", count, trial, count == 1 ? ending.said_of_one : ending.said));
+  }
+  return join(told, ", ");
+}
+
 }  // namespace
 
 bool is_printed_by_optuna(std::string_view beginning) {
@@ -44,7 +66,7 @@ bool is_printed_by_optuna(std::string_view beginning) {
 }
 
 std::string told_by_optuna(std::string_view printed) {
-  std::map<std::int64_t, std::size_t> trials;  // by number, how each ended
+  Endings trials;
   std::string best;
   int studies = 0;
   for (const std::string_view line : split(printed, '\n')) {
@@ -55,18 +77,10 @@ std::string told_by_optuna(std::string_view printed) {
     const auto blank = rest.find(' ');
     const auto number = parse_number<std::int64_t>(rest.substr(0, blank));
     if (!number || blank == std::string_view::npos) continue;
-    for (std::size_t i = 0; i < kEndings.size(); ++i)
-      if (rest.substr(blank).starts_with(kEndings[i].words)) trials[*number] = i;
+    if (const Ending* ending = ending_in(rest.substr(blank))) trials[*number] = ending;
     if (std::string named = best_in(rest); !named.empty()) best = std::move(named);
   }
-  std::array<std::size_t, kEndings.size()> counts{};
-  for (const auto& [number, ending] : trials) ++counts[ending];
-  std::vector<std::string> told;
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    if (counts[i] > 0)
-      told.push_back(fmt::format("{}{} {}", counts[i], told.empty() ? (counts[i] == 1 ? " trial" : " trials") : "",
-                                 counts[i] == 1 ? kEndings[i].said_of_one : kEndings[i].said));
-  const std::string words = join(told, ", ");
+  const std::string words = endings_words(trials);
   return words.empty() || best.empty() ? words : fmt::format("{}; the best value it names is {}", words, best);
 }
 

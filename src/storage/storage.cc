@@ -64,6 +64,37 @@ bool is_log_of_gpus(std::string_view beginning) {
   return gpu && (has("util") || has("usage") || has("load") || has("power") || has("nvidia-smi"));
 }
 
+tl::unexpected<Error> only_printed(const std::string& path, std::string_view beginning) {
+  constexpr std::size_t kMostPrinted = std::size_t{64} << 20;
+  const std::string told = told_by_optuna(read_regular(path, kMostPrinted).value_or(""));
+  const bool kept = beginning.find(" A new study created in RDB ") != std::string_view::npos ||
+                    beginning.find(" A new study created in Journal ") != std::string_view::npos;
+  return fail(Errc::kInvalidInput,
+              fmt::format("it is what Optuna printed{}, and not the study, which has the begin of each trial and "
+                          "what its parameters are drawn from",
+                          told.empty() ? "" : fmt::format(" ({})", told)),
+              kept ? kNameIt : kKeepNext);
+}
+
+// Of a file that is something else: what that is.
+tl::unexpected<Error> no_storage(const std::string& path, std::string_view beginning) {
+  const std::string why = fmt::format("headroom why {}", typed_word(path));
+  if (is_printed_by_optuna(beginning)) return only_printed(path, beginning);
+  if (is_trials_table(beginning))
+    return fail(Errc::kInvalidInput,
+                "it is a table of trials, as trials_dataframe() makes it, and not the study, which has its "
+                "direction and what its parameters are drawn from",
+                kKeepNext);
+  if (is_trace(beginning)) return fail(Errc::kInvalidInput, "it is a profiler's trace, no storage of Optuna", why);
+  if (beginning.starts_with("\x1f\x8b"))
+    return fail(Errc::kInvalidInput, "it is a gzip archive, no storage of Optuna",
+                fmt::format("a packed log or trace: {}; a packed study: unpack it first", why));
+  if (beginning.find("training_iteration") != std::string_view::npos)
+    return fail(Errc::kInvalidInput, "it is what Ray Tune keeps of a trial, no storage of Optuna", kNameIt);
+  return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
+              beginning.starts_with("SQLite") || is_log_of_gpus(beginning) ? why : kNameIt);
+}
+
 Result<StorageContent> read_file_storage(const StorageRequest& request, const std::string& path) {
   HR_TRY(const std::string beginning, file_beginning(path));
   switch (file_kind(beginning)) {
@@ -74,35 +105,7 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
     case FileKind::kEmpty:
       return fail(Errc::kInvalidInput, "the file is empty: there is no study in it yet", kNameIt);
     default:
-      if (is_printed_by_optuna(beginning)) {
-        constexpr std::size_t kMostPrinted = std::size_t{64} << 20;
-        const std::string told = told_by_optuna(read_regular(path, kMostPrinted).value_or(""));
-        const bool kept = beginning.find(" A new study created in RDB ") != std::string::npos ||
-                          beginning.find(" A new study created in Journal ") != std::string::npos;
-        return fail(Errc::kInvalidInput,
-                    fmt::format("it is what Optuna printed{}, and not the study, which has the begin of each trial and "
-                                "what its parameters are drawn from",
-                                told.empty() ? "" : fmt::format(" ({})", told)),
-                    kept ? kNameIt : kKeepNext);
-      }
-      if (is_trials_table(beginning))
-        return fail(Errc::kInvalidInput,
-                    "it is a table of trials, as trials_dataframe() makes it, and not the study, which has its "
-                    "direction and what its parameters are drawn from",
-                    kKeepNext);
-      if (is_trace(beginning))
-        return fail(Errc::kInvalidInput, "it is a profiler's trace, no storage of Optuna",
-                    fmt::format("headroom why {}", typed_word(path)));
-      if (beginning.starts_with("\x1f\x8b"))
-        return fail(
-            Errc::kInvalidInput, "it is a gzip archive, no storage of Optuna",
-            fmt::format("a packed log or trace: headroom why {}; a packed study: unpack it first", typed_word(path)));
-      if (beginning.find("training_iteration") != std::string_view::npos)
-        return fail(Errc::kInvalidInput, "it is what Ray Tune keeps of a trial, no storage of Optuna", kNameIt);
-      return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
-                  beginning.starts_with("SQLite") || is_log_of_gpus(beginning)
-                      ? fmt::format("headroom why {}", typed_word(path))
-                      : kNameIt);
+      return no_storage(path, beginning);
   }
 }
 
