@@ -231,7 +231,7 @@ bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_vie
 
 // What a table has beside a word; "" where it does not have the word.
 template <std::size_t kSize>
-std::string_view beside(const std::array<Pair, kSize>& table, std::string_view word) {
+std::string_view second_of(const std::array<Pair, kSize>& table, std::string_view word) {
   const auto known = std::find_if(table.begin(), table.end(), [&](const Pair& p) { return p.first == word; });
   return known == table.end() ? std::string_view() : known->second;
 }
@@ -320,15 +320,15 @@ constexpr std::array kCompounds{
     Compound{"fanspeed", "fan", "speed"}, Compound{"membw", "mem", "bw"},
 };
 
-std::string_view unit_word(std::string_view word) { return beside(kUnitWords, lower(word)); }
+std::string_view unit_word(std::string_view word) { return second_of(kUnitWords, lower(word)); }
 
-enum class Sign { kBetween, kDigit, kLetter, kPercent, kForeign };
-Sign sign_of(char c) {
-  if (is_digit(c)) return Sign::kDigit;
-  if (is_letter(c)) return Sign::kLetter;
-  if (c == '%') return Sign::kPercent;
+enum class CharKind { kBetween, kDigit, kLetter, kPercent, kNotAscii };
+CharKind kind_of(char c) {
+  if (is_digit(c)) return CharKind::kDigit;
+  if (is_letter(c)) return CharKind::kLetter;
+  if (c == '%') return CharKind::kPercent;
   // in_english has put the words that it knows in ASCII
-  return static_cast<unsigned char>(c) >= 0x80 ? Sign::kForeign : Sign::kBetween;
+  return static_cast<unsigned char>(c) >= 0x80 ? CharKind::kNotAscii : CharKind::kBetween;
 }
 
 // Where the word ends that begins there: "memUsed" are two words, and "MiB" is one.
@@ -337,7 +337,7 @@ std::size_t end_of_word(std::string_view text, std::size_t begin) {
     return is_upper(text[at]) && !is_upper(text[at - 1]) && unit_word(text.substr(begin, at + 1 - begin)).empty();
   };
   std::size_t end = begin + 1;
-  while (end < text.size() && sign_of(text[end]) == sign_of(text[begin]) && !begins_another(end)) ++end;
+  while (end < text.size() && kind_of(text[end]) == kind_of(text[begin]) && !begins_another(end)) ++end;
   return end;
 }
 
@@ -370,7 +370,7 @@ HeaderWords words_in(std::string_view header) {
   }
   for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
     end = end_of_word(text, begin);
-    if (sign_of(text[begin]) != Sign::kBetween) add_word(found.words, lower(text.substr(begin, end - begin)));
+    if (kind_of(text[begin]) != CharKind::kBetween) add_word(found.words, lower(text.substr(begin, end - begin)));
   }
   return found;
 }
@@ -444,8 +444,8 @@ std::string_view reason_by_words(const Words& words, bool of_clocks) {
   }
   if (letters.empty() && reasons && has("cap") && perf) return "reasons.perfcap";
   if (letters.empty()) return reasons && clocks ? "reasons.active" : "";
-  if (const auto name = beside(kReasons, letters); !name.empty()) return name;
-  return of_clocks ? beside(kReasonsOfClocks, letters) : "";
+  if (const auto name = second_of(kReasons, letters); !name.empty()) return name;
+  return of_clocks ? second_of(kReasonsOfClocks, letters) : "";
 }
 
 // That a column of another part of the machine, or of its memory, is named by.
@@ -518,7 +518,7 @@ std::string without_its_tool(std::string_view header) {
   const auto run = header.rfind(" - ");
   if (run != std::string_view::npos && !trim(lower(header.substr(0, run))).ends_with(" limit"))
     header = header.substr(run + 3);
-  if (const auto exported = beside(kOfExporters, trim(header)); !exported.empty()) header = exported;
+  if (const auto exported = second_of(kOfExporters, trim(header)); !exported.empty()) header = exported;
   return in_english(of_collector(trim(header)));
 }
 

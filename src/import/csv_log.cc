@@ -342,7 +342,7 @@ class CsvReader {
 
   // HWiNFO ends a log with its header and, below it, the part of the machine that each column is of.
   bool names_parts() const {
-    const auto clock = columns_.timestamp ? columns_.timestamp : columns_.time;
+    const auto clock = columns_.clock();
     return below_header_ > 0 && gpus_.empty() && clock && *clock < cells_.size() && cells_[*clock].empty();
   }
 
