@@ -371,7 +371,8 @@ class CsvReader {
     odd_line(at);
   }
 
-  // A line may have cells more than the header that are none of their own, and a time in front.
+  // Cells that a line has more than the header: a decimal comma or a time makes two of one, the last is empty, or a
+  // time stands in front.
   void fit_cells(LineCursor& at) {
     if (const auto line = commas_.pointed_row(at.line(), cells_.size()); line.data() != at.line().data()) {
       at.put(line);
