@@ -45,6 +45,22 @@ bool has_column(const std::vector<std::string_view>& names, ColumnRole role) {
   });
 }
 
+// The rows of a table as CSV, and how many lines between them are none.
+struct BlankRows {
+  std::size_t columns = 0;
+  std::string csv = {};
+  std::size_t rows = 0, others = 0;
+
+  void add(const std::vector<std::string>& cells) {
+    const bool row = cells.size() == columns;
+    ++(row ? rows : others);
+    if (row) csv += fmt::format("{}\n", fmt::join(cells, ","));
+  }
+  [[nodiscard]] bool are_table(std::size_t fewest) const { return rows >= fewest && others <= rows / 10; }
+};
+
+bool has_other_signs(std::string_view line) { return line.find_first_of(kOtherSigns) != std::string_view::npos; }
+
 }  // namespace
 
 std::optional<std::string> csv_of_blanks(std::string_view text) {
@@ -52,28 +68,24 @@ std::optional<std::string> csv_of_blanks(std::string_view text) {
   LineCursor lines(text);
   while (lines.next() && trim(lines.line()).empty()) continue;
   const std::string_view header = lines.line();
-  if (header.find_first_of(kOtherSigns) != std::string_view::npos) return std::nullopt;
+  if (has_other_signs(header)) return std::nullopt;
   const std::vector<std::string_view> names = words_of(header);
   const bool told = has_column(names, ColumnRole::kMetric) && has_column(names, ColumnRole::kTimestamp);
   if (!told || !is_csv_header(names) || is_amd_header(header)) return std::nullopt;
-  std::string csv = fmt::format("{}\n", fmt::join(names, ","));
-  std::size_t rows = 0, others = 0;
+  BlankRows table{names.size(), fmt::format("{}\n", fmt::join(names, ","))};
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
     if (line.empty() || line == header) continue;
     auto cells = cells_of_blanks(line);
     if (cells.size() == names.size() + 1 && parse_number<std::int64_t>(cells[0])) cells.erase(cells.begin());
-    if (cells[0].starts_with("..") || line.find_first_of(kOtherSigns) != std::string_view::npos) return std::nullopt;
-    const bool row = cells.size() == names.size();
-    ++(row ? rows : others);
-    if (row) csv += fmt::format("{}\n", fmt::join(cells, ","));
+    if (cells[0].starts_with("..") || has_other_signs(line)) return std::nullopt;
+    table.add(cells);
   }
-  if (rows < kFewest || others > rows / 10) return std::nullopt;
-  return csv;
+  return table.are_table(kFewest) ? std::optional(std::move(table.csv)) : std::nullopt;
 }
 
 std::vector<std::string> row_of_blanks(std::string_view line) {
-  if (line.find_first_of(kOtherSigns) != std::string_view::npos) return {};
+  if (has_other_signs(line)) return {};
   auto cells = cells_of_blanks(line);
   const bool row =
       cells.size() > 1 && is_time(cells[0]) &&
@@ -82,17 +94,11 @@ std::vector<std::string> row_of_blanks(std::string_view line) {
 }
 
 std::optional<std::string> rows_of_blanks(std::string_view text, std::size_t cells) {
-  std::string csv;
-  std::size_t rows = 0, others = 0;
+  BlankRows table{cells};
   LineCursor lines(text);
-  while (lines.next()) {
-    if (trim(lines.line()).empty()) continue;
-    const auto row = row_of_blanks(lines.line());
-    const bool fits = row.size() == cells;
-    ++(fits ? rows : others);
-    if (fits) csv += fmt::format("{}\n", fmt::join(row, ","));
-  }
-  return rows == 0 || others > rows / 10 ? std::nullopt : std::optional(std::move(csv));
+  while (lines.next())
+    if (!trim(lines.line()).empty()) table.add(row_of_blanks(lines.line()));
+  return table.are_table(1) ? std::optional(std::move(table.csv)) : std::nullopt;
 }
 
 }  // namespace headroom

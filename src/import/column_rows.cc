@@ -133,6 +133,11 @@ bool tells_apart(const Rows& rows, std::size_t time, std::size_t column) {
   return most > 1 && seen.size() == most && 3 * times <= 2 * rows.size() && times > 2;
 }
 
+bool is_reading_of(std::string_view name, Metric metric) {
+  const auto rule = csv_column(name);
+  return rule && rule->role == ColumnRole::kMetric && rule->metric == metric;
+}
+
 bool is_time_role(ColumnRole role) {
   return role == ColumnRole::kTimestamp || role == ColumnRole::kDate || role == ColumnRole::kTime;
 }
@@ -190,26 +195,33 @@ std::optional<Places> places_of(const std::vector<std::string_view>& names) {
 bool may_name_hosts(std::string_view name) {
   constexpr std::array<std::string_view, 11> kWords{"host",    "node",    "machine", "server", "instance", "computer",
                                                     "cluster", "chassis", "blade",   "rack",   "worker"};
+  if (csv_column(name) || is_of_no_gpu(name)) return false;
   const std::string small = lower(name);
-  return !is_of_no_gpu(name) && std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
-    return small.find(word) != std::string::npos;
-  });
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return small.find(word) != std::string::npos; });
+}
+
+bool names_hosts(std::string_view name) {
+  const auto rule = csv_column(name);
+  return rule && rule->role == ColumnRole::kHost;
 }
 
 // Rows of several hosts, where no column is known to name them: the one that tells them apart, whatever it is called.
 void tell_hosts(std::vector<std::string_view>& names, const Rows& rows) {
   const auto at = places_of(names);
   if (!at || !share_times(rows, *at)) return;
-  for (const bool called_so : {true, false})
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto rule = csv_column(names[i]);
-      const bool host = rule && rule->role == ColumnRole::kHost;
-      if (called_so ? !host : rule || !may_name_hosts(names[i])) continue;
-      if (!tells_hosts(rows, *at, i)) continue;
-      const bool numbers = are_numbers(rows, i);
-      if (numbers || !host) names[i] = numbers ? kHostNumber : "hostname";
-      return;
-    }
+  const auto first = [&](bool (*may_be)(std::string_view name)) {
+    std::size_t i = 0;
+    while (i < names.size() && !(may_be(names[i]) && tells_hosts(rows, *at, i))) ++i;
+    return i;
+  };
+  std::size_t host = first(names_hosts);
+  if (host == names.size()) host = first(may_name_hosts);
+  if (host == names.size()) return;
+  if (are_numbers(rows, host))
+    names[host] = kHostNumber;
+  else if (!names_hosts(names[host]))
+    names[host] = "hostname";
 }
 
 // A column such as "gpu" that has the names of models, or UUIDs. True where no column tells the GPUs apart then.
@@ -305,17 +317,15 @@ std::string_view memory_by_cells(std::string_view name, const Rows& rows, std::s
 // that 37.4 is a share of it, or are GB.
 void name_small_memory(std::vector<std::string_view>& names, const Rows& rows) {
   constexpr double kMostPercent = 100, kWorks = 10;
-  std::optional<std::size_t> use;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (const auto rule = csv_column(names[i]);
-        rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kGpuUtil && !use)
-      use = i;
-  for (std::size_t i = 0; i < names.size() && use; ++i) {
+  const auto is_use = [](std::string_view name) { return is_reading_of(name, Metric::kGpuUtil); };
+  const auto use = static_cast<std::size_t>(std::find_if(names.begin(), names.end(), is_use) - names.begin());
+  if (use == names.size()) return;
+  for (std::size_t i = 0; i < names.size(); ++i) {
     const auto rule = csv_column(names[i]);
     if (!is_memory_used(rule) || !rule->any_size) continue;
     bool small = true, parts = false, works = false;
     for (const auto& row : rows) {
-      const auto number = parse_number<double>(row[i]), busy = parse_number<double>(row[*use]);
+      const auto number = parse_number<double>(row[i]), busy = parse_number<double>(row[use]);
       small = small && number && *number > 0 && *number <= kMostPercent;
       parts = parts || (number && *number != std::floor(*number));
       works = works || (busy && *busy >= kWorks);
@@ -372,6 +382,16 @@ constexpr std::array kUnitsOfCells{
                 "power_w"},
     UnitOfCells{is_in_bytes, "memory_used_mib"}};
 
+// What the units in all cells of a column say that it is: "power_w"; "" where they do not.
+std::string_view called_by_units(const Rows& rows, std::size_t column) {
+  for (const UnitOfCells& unit : kUnitsOfCells) {
+    const auto is = [&](const auto& row) { return !row[column].empty() && unit.is(row[column]); };
+    const auto may_be = [&](const auto& row) { return row[column].empty() || is(row); };
+    if (std::any_of(rows.begin(), rows.end(), is) && std::all_of(rows.begin(), rows.end(), may_be)) return unit.called;
+  }
+  return "";
+}
+
 // A column of each GPU that is called by nothing but its number, and its host, is what the units in all its cells say.
 void name_by_cells(std::vector<std::string_view>& names, std::string_view rows, char separator,
                    std::deque<std::string>& made) {
@@ -383,18 +403,12 @@ void name_by_cells(std::vector<std::string_view>& names, std::string_view rows, 
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!gpus[i]) continue;
+    const std::string_view what = gpus[i] ? called_by_units(seen, i) : "";
+    if (what.empty()) continue;
     const bool of_several = hosts.size() > 1 && !gpus[i]->host.empty();
     const std::string host = of_several ? gpus[i]->host + "_" : "";
-    for (const UnitOfCells& unit : kUnitsOfCells) {
-      const auto is = [&](const auto& row) { return !row[i].empty() && unit.is(row[i]); };
-      const bool some = std::any_of(seen.begin(), seen.end(), is);
-      const auto may_be = [&](const auto& row) { return row[i].empty() || is(row); };
-      if (!some || !std::all_of(seen.begin(), seen.end(), may_be)) continue;
-      std::string called = fmt::format("{}gpu{}_{}", host, gpus[i]->gpu, unit.called);
-      if (host.empty() || of_host(called)) names[i] = made.emplace_back(std::move(called));
-      break;
-    }
+    std::string called = fmt::format("{}gpu{}_{}", host, gpus[i]->gpu, what);
+    if (host.empty() || of_host(called)) names[i] = made.emplace_back(std::move(called));
   }
 }
 
@@ -420,9 +434,7 @@ bool are_shares(const Rows& rows, std::size_t column) {
 // jtop of a Jetson calls its GPU's use "GPU", beside "Temp GPU".
 void name_share(std::vector<std::string_view>& names, const Rows& rows) {
   const auto is_use = [](std::string_view name) {
-    const auto rule = csv_column(name);
-    return rule && rule->role == ColumnRole::kMetric &&
-           (rule->metric == Metric::kGpuUtil || rule->metric == Metric::kGraphicsActive);
+    return is_reading_of(name, Metric::kGpuUtil) || is_reading_of(name, Metric::kGraphicsActive);
   };
   if (std::any_of(names.begin(), names.end(), is_use)) return;
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -452,30 +464,55 @@ void name_units_of_mangohud(std::vector<std::string_view>& names) {
   std::replace(names.begin(), names.end(), std::string_view("gpu_vram_used"), std::string_view("gpu_vram_used_gib"));
 }
 
+// A column "epoch" whose numbers are those of epochs, and no times.
+void name_epochs(std::vector<std::string_view>& names, std::string_view rows, char separator) {
+  const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
+  if (std::none_of(names.begin(), names.end(), is_epoch)) return;
+  const Rows seen = rows_of(rows, names, separator);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (is_epoch(names[i]) && !are_times(seen, i)) names[i] = kEpochNumber;
+}
+
+// What the names of the columns say.
+struct ToldByNames {
+  bool metric = false, time = false, gpu = false, cpu = false;
+};
+ToldByNames told_by_names(const std::vector<std::string_view>& names) {
+  ToldByNames told;
+  for (const std::string_view name : names) {
+    told.cpu = told.cpu || lower(name).find("cpu") != std::string::npos;
+    const auto rule = csv_column(name);
+    if (!rule) continue;
+    told.metric = told.metric || rule->role == ColumnRole::kMetric;
+    told.time = told.time || is_time_role(rule->role);
+    told.gpu = told.gpu || rule->gpu || is_gpu_role(rule->role);
+  }
+  return told;
+}
+
+// Gives a name to the first column that is not known and that `is` holds of. False where there is none.
+template <class Is>
+bool name_first(std::vector<std::string_view>& names, std::string_view called, const Is& is) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool unnamed = names[i].empty() && i > 0;  // the first is the rows' name in a table of pandas
+    if (unnamed || names[i] == "-" || csv_column(names[i]) || !is(i)) continue;  // "-": --columns leaves it out
+    names[i] = called;
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator,
                                            std::deque<std::string>& made) {
   name_units_of_mangohud(names);
   name_by_cells(names, rows, separator, made);
-  bool metric = false, time = false, gpu = false, host = false;
-  const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
-  if (std::any_of(names.begin(), names.end(), is_epoch)) {
-    const Rows seen = rows_of(rows, names, separator);
-    for (std::size_t i = 0; i < names.size(); ++i)
-      if (is_epoch(names[i]) && !are_times(seen, i)) names[i] = kEpochNumber;
-  }
-  for (const std::string_view name : names) {
-    host = host || lower(name).find("cpu") != std::string::npos;
-    const auto rule = csv_column(name);
-    if (!rule) continue;
-    metric = metric || rule->role == ColumnRole::kMetric;
-    time = time || is_time_role(rule->role);
-    gpu = gpu || rule->gpu || is_gpu_role(rule->role);
-  }
-  if (!metric || is_row(names)) return names;
+  name_epochs(names, rows, separator);
+  const ToldByNames told = told_by_names(names);
+  if (!told.metric || is_row(names)) return names;
   for (std::string_view& name : names)
-    if (!host && !csv_column(name)) name = use_of_gpu(name);
+    if (!told.cpu && !csv_column(name)) name = use_of_gpu(name);
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return names;
   name_share(names, seen);
@@ -483,26 +520,15 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   name_small_memory(names, seen);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (are_dates(names, seen, i)) names[i] = "date";
-  const auto uses_memory = [](std::string_view name) {
-    const auto rule = csv_column(name);
-    return rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kMemoryUsed;
-  };
-  if (!host && std::none_of(names.begin(), names.end(), uses_memory))
+  const auto uses_memory = [](std::string_view name) { return is_reading_of(name, Metric::kMemoryUsed); };
+  if (!told.cpu && std::none_of(names.begin(), names.end(), uses_memory))
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_by_cells(names[i], seen, i, made);
-  gpu = gpu && !name_models(names, seen);
-  if (time && gpu) {
-    tell_hosts(names, seen);
-    return names;
-  }
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const bool unnamed = names[i].empty() && i > 0;  // the first is the rows' name in a table of pandas
-    if (unnamed || names[i] == "-" || csv_column(names[i])) continue;  // "-": --columns leaves it out
-    if (!time && are_times(seen, i))
-      names[i] = "timestamp", time = true;
-    else if (!gpu && may_name_gpus(names[i]) && (are_gpus(seen, i) || are_gpus_of_hosts(seen, i)))
-      names[i] = "index", gpu = true;
-  }
-  if (!gpu) tell_apart(names, seen);
+  const bool named_gpus = told.gpu && !name_models(names, seen);
+  if (!told.time) name_first(names, "timestamp", [&](std::size_t i) { return are_times(seen, i); });
+  const auto are_indices = [&](std::size_t i) {
+    return may_name_gpus(names[i]) && (are_gpus(seen, i) || are_gpus_of_hosts(seen, i));
+  };
+  if (!named_gpus && !name_first(names, "index", are_indices)) tell_apart(names, seen);
   tell_hosts(names, seen);
   return names;
 }

@@ -200,9 +200,10 @@ constexpr std::array kReasonsOfClocks{
     Pair{"application", "reasons.applications_clocks_setting"},
     Pair{"app", "reasons.applications_clocks_setting"},
 };
-constexpr std::array<std::string_view, 21> kAroundReasons{
-    "clock", "clocks", "event",   "events", "active", "is",  "state", "status",  "flag", "nvml",  "gpu",
-    "dcgm",  "mask",   "bitmask", "hex",    "raw",    "bit", "bits",  "current", "fi",   "nvidia"};
+constexpr std::array<std::string_view, 23> kAroundReasons{
+    "clock", "clocks", "event",   "events", "active", "is",          "state", "status",
+    "flag",  "nvml",   "gpu",     "dcgm",   "mask",   "bitmask",     "hex",   "raw",
+    "bit",   "bits",   "current", "fi",     "nvidia", "performance", "perf"};
 constexpr std::array<std::string_view, 8> kOfThrottling{"throttle", "throttling", "throttled", "reason",
                                                         "reasons",  "limiter",    "limiters",  "perfcap"};
 
@@ -226,6 +227,13 @@ constexpr std::array<std::string_view, 3> kParts{"fan", "temp", "clock"};
 template <std::size_t kSize>
 bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view word) {
   return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+// What a table has beside a word; "" where it does not have the word.
+template <std::size_t kSize>
+std::string_view second_of(const std::array<Pair, kSize>& table, std::string_view word) {
+  const auto known = std::find_if(table.begin(), table.end(), [&](const Pair& p) { return p.first == word; });
+  return known == table.end() ? std::string_view() : known->second;
 }
 
 std::string_view usual(std::string_view word) {
@@ -312,46 +320,59 @@ constexpr std::array kCompounds{
     Compound{"fanspeed", "fan", "speed"}, Compound{"membw", "mem", "bw"},
 };
 
-std::string_view unit_word(std::string_view word) {
-  const std::string small = lower(word);
-  const auto known =
-      std::find_if(kUnitWords.begin(), kUnitWords.end(), [&](const Pair& p) { return p.first == small; });
-  return known == kUnitWords.end() ? std::string_view() : known->second;
+std::string_view unit_word(std::string_view word) { return second_of(kUnitWords, lower(word)); }
+
+enum class CharKind { kBetween, kDigit, kLetter, kPercent, kNotAscii };
+CharKind kind_of(char c) {
+  if (is_digit(c)) return CharKind::kDigit;
+  if (is_letter(c)) return CharKind::kLetter;
+  if (c == '%') return CharKind::kPercent;
+  // in_english has put the words that it knows in ASCII
+  return static_cast<unsigned char>(c) >= 0x80 ? CharKind::kNotAscii : CharKind::kBetween;
+}
+
+// Where the word ends that begins there: "memUsed" are two words, and "MiB" is one.
+std::size_t end_of_word(std::string_view text, std::size_t begin) {
+  const auto begins_another = [&](std::size_t at) {
+    return is_upper(text[at]) && !is_upper(text[at - 1]) && unit_word(text.substr(begin, at + 1 - begin)).empty();
+  };
+  std::size_t end = begin + 1;
+  while (end < text.size() && kind_of(text[end]) == kind_of(text[begin]) && !begins_another(end)) ++end;
+  return end;
+}
+
+// What is written as one word and is two, is added as two.
+void add_word(Words& words, std::string word) {
+  const auto* const joined =
+      std::find_if(kCompounds.begin(), kCompounds.end(), [&](const Compound& c) { return c.written == word; });
+  if (joined != kCompounds.end()) words.emplace_back(joined->first), word = joined->second;
+  if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"
+  words.push_back(std::move(word));
 }
 
 // "gpu0_memUsed [MB]": "gpu", "0", "mem", "Used"; what stands in brackets is the unit.
-Words words_in(std::string_view header, std::string& unit) {
+struct HeaderWords {
   Words words;
-  std::string without;  // what stands in brackets, of which the last that is a unit is the column's
+  std::string unit;
+};
+
+HeaderWords words_in(std::string_view header) {
+  HeaderWords found;
+  std::string text;  // without what stands in brackets, of which the last that is a unit is the column's
   for (std::size_t begin = 0; begin < header.size();) {
     const auto open = std::min(header.find_first_of("[(", begin), header.size());
-    without += std::string(header.substr(begin, open - begin)) + ' ';
+    text += std::string(header.substr(begin, open - begin)) + ' ';
     if (open == header.size()) break;
     const auto close = std::min(header.find_first_of("])", open), header.size());
     const std::string_view inside = trim(header.substr(open + 1, close - open - 1));
-    if (unit.empty() || !unit_word(inside).empty() || time_unit(inside)) unit = inside;
+    if (found.unit.empty() || !unit_word(inside).empty() || time_unit(inside)) found.unit = inside;
     begin = close + 1;
   }
-  header = without;
-  const auto kind = [](char c) {
-    const bool foreign = static_cast<unsigned char>(c) >= 0x80;  // in_english has put the words that it knows in ASCII
-    return is_digit(c) ? 1 : is_letter(c) ? 2 : c == '%' ? 3 : foreign ? 4 : 0;
-  };
-  for (std::size_t i = 0; i < header.size();) {
-    const std::size_t begin = i;
-    const int what = kind(header[begin]);
-    for (++i; i < header.size() && kind(header[i]) == what; ++i)
-      if (is_upper(header[i]) && !is_upper(header[i - 1]) && unit_word(header.substr(begin, i + 1 - begin)).empty())
-        break;  // "memUsed" are two words, and "MiB" is one
-    if (what == 0) continue;
-    std::string word = lower(header.substr(begin, i - begin));
-    const auto* const joined =
-        std::find_if(kCompounds.begin(), kCompounds.end(), [&](const Compound& c) { return c.written == word; });
-    if (joined != kCompounds.end()) words.emplace_back(joined->first), word = joined->second;
-    if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"
-    words.push_back(std::move(word));
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    end = end_of_word(text, begin);
+    if (kind_of(text[begin]) != CharKind::kBetween) add_word(found.words, lower(text.substr(begin, end - begin)));
   }
-  return words;
+  return found;
 }
 
 std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) {
@@ -415,21 +436,16 @@ std::string_view reason_by_words(const Words& words, bool of_clocks) {
   std::string letters;
   for (const std::string& word : words) {
     const bool limit = perf && (word == "limit" || word == "limits" || word == "cap");  // HWiNFO's, GPU-Z's
-    const bool around = is_one_of(kAroundReasons, word) || word == "performance" || word == "perf";
     of_clocks = of_clocks || limit || is_one_of(kOfThrottling, word);
     reasons = reasons || word == "reason" || word == "reasons";
     clocks = clocks || word == "clock" || word == "clocks" || word.starts_with("throttl") || word.starts_with("event");
-    if (limit || around || is_one_of(kOfThrottling, word)) continue;
+    if (limit || is_one_of(kAroundReasons, word) || is_one_of(kOfThrottling, word)) continue;
     letters += word;
   }
   if (letters.empty() && reasons && has("cap") && perf) return "reasons.perfcap";
   if (letters.empty()) return reasons && clocks ? "reasons.active" : "";
-  const auto in = [&](const auto& table) {
-    const auto known = std::find_if(table.begin(), table.end(), [&](const Pair& p) { return p.first == letters; });
-    return known == table.end() ? std::string_view() : known->second;
-  };
-  if (const auto name = in(kReasons); !name.empty()) return name;
-  return of_clocks ? in(kReasonsOfClocks) : "";
+  if (const auto name = second_of(kReasons, letters); !name.empty()) return name;
+  return of_clocks ? second_of(kReasonsOfClocks, letters) : "";
 }
 
 // That a column of another part of the machine, or of its memory, is named by.
@@ -447,8 +463,7 @@ constexpr std::array<std::string_view, 16> kOfNoGpu{"step",   "steps", "sample",
 
 template <std::size_t kSize>
 bool has_word(std::string_view header, const std::array<std::string_view, kSize>& of) {
-  std::string unit;
-  const Words words = words_in(in_english(header), unit);
+  const Words words = words_in(in_english(header)).words;
   return header.size() <= kLongestHeader &&
          std::any_of(words.begin(), words.end(), [&](const std::string& word) { return is_one_of(of, word); });
 }
@@ -456,18 +471,16 @@ bool has_word(std::string_view header, const std::array<std::string_view, kSize>
 }  // namespace
 
 std::string_view reason_of_clocks(std::string_view words, bool of_clocks) {
-  std::string unit;
-  return words.size() > kLongestHeader ? "" : reason_by_words(words_in(words, unit), of_clocks);
+  return words.size() > kLongestHeader ? "" : reason_by_words(words_in(words).words, of_clocks);
 }
 
 bool names_processes(std::string_view header) { return has_word(header, kProcessWords) && !column_by_words(header); }
 bool is_of_no_gpu(std::string_view header) { return names_processes(header) || has_word(header, kOfNoGpu); }
 
 bool may_be_utilization(std::string_view header) {
-  const std::string plain = in_english(header);
-  std::string unit;
+  const auto [words, unit] = words_in(in_english(header));
   bool gpu = false, use = false;
-  for (const std::string& word : words_in(plain, unit)) {
+  for (const std::string& word : words) {
     const std::string_view said = usual(word);
     if (is_one_of(kOtherParts, said)) return false;
     gpu = gpu || said == "gpu";
@@ -478,8 +491,7 @@ bool may_be_utilization(std::string_view header) {
 
 bool is_sm_share(std::string_view header) {
   if (header.size() > kLongestHeader) return false;
-  std::string unit;
-  Words words = words_in(header, unit);
+  auto [words, unit] = words_in(header);
   take_unit(words, unit);
   return words == Words{"sm"} && unit == "%";
 }
@@ -506,9 +518,7 @@ std::string without_its_tool(std::string_view header) {
   const auto run = header.rfind(" - ");
   if (run != std::string_view::npos && !trim(lower(header.substr(0, run))).ends_with(" limit"))
     header = header.substr(run + 3);
-  const auto* const exported =
-      std::find_if(kOfExporters.begin(), kOfExporters.end(), [&](const Pair& p) { return p.first == trim(header); });
-  if (exported != kOfExporters.end()) header = exported->second;
+  if (const auto exported = second_of(kOfExporters, trim(header)); !exported.empty()) header = exported;
   return in_english(of_collector(trim(header)));
 }
 
@@ -541,13 +551,30 @@ WordsLeft left_of(const Words& words, std::optional<int>& gpu) {
   return all;
 }
 
+// The first spelling of these words and this unit; nullptr where it needs more than the column says.
+const Spelling* spelling_of(std::string_view words, const WordedColumn& column, bool has_unit) {
+  const auto* const known = std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) {
+    return s.words == words && (s.unit.empty() || s.unit == column.unit);
+  });
+  if (known == kSpellings.end()) return nullptr;
+  const bool wants_gpu = known->needs == Needs::kGpu || known->needs == Needs::kGpuAndUnit;
+  const bool wants_unit = known->needs == Needs::kUnit || known->needs == Needs::kGpuAndUnit;
+  return (wants_gpu && !column.says_gpu) || (wants_unit && !has_unit) ? nullptr : known;
+}
+
+// Weights & Biases writes memory in use in bytes ("memoryAllocatedBytes") or, without a unit, in percent.
+bool is_memory_in_percent(std::string_view header, const WordedColumn& column) {
+  return (header.starts_with("system.gpu.") || header.starts_with("system/gpu.")) && column.name == "memory.used" &&
+         column.unit.empty();
+}
+
 }  // namespace
 
 std::optional<WordedColumn> column_by_words(std::string_view header) {
   WordedColumn column;
   const std::string plain = without_its_tool(header);
-  header = plain;
-  Words words = words_in(header, column.unit);
+  auto [words, unit] = words_in(plain);
+  column.unit = std::move(unit);
   if (auto time = time_by_words(words, column.unit)) return time;
   take_unit(words, column.unit);
   const std::optional<int> behind = take_number_behind(words, column.unit);
@@ -571,20 +598,11 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   if (text == "active sm" && std::find(said.begin(), said.end(), "gfx") != said.end())
     text = "util", column.second = true;
   if (text == "proc" && column.gpu) text = "util";  // glances' "gpu_nvidia0_proc"
-  const auto known = std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) {
-    return s.words == text && (s.unit.empty() || s.unit == column.unit);
-  });
-  if (known == kSpellings.end()) return std::nullopt;
   const bool has_unit = !column.unit.empty() || (text.empty() && column.gpu && gpu_words > 1);  // "system.gpu.0.gpu"
-  const bool wants_gpu = known->needs == Needs::kGpu || known->needs == Needs::kGpuAndUnit;
-  const bool wants_unit = known->needs == Needs::kUnit || known->needs == Needs::kGpuAndUnit;
-  if ((wants_gpu && !column.says_gpu) || (wants_unit && !has_unit)) return std::nullopt;
+  const Spelling* const known = spelling_of(text, column, has_unit);
+  if (!known) return std::nullopt;
   column.name = known->column;
-  // Weights & Biases writes memory in use in bytes ("memoryAllocatedBytes") or, without a unit, in percent.
-  if ((header.starts_with("system.gpu.") || header.starts_with("system/gpu.")) && column.name == "memory.used" &&
-      column.unit.empty())
-    return std::nullopt;
-  return column;
+  return is_memory_in_percent(plain, column) ? std::nullopt : std::optional(column);
 }
 
 std::string header_as_utf8(std::string_view header) {

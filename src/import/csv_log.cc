@@ -191,6 +191,11 @@ class CsvReader {
       if (!stamp_.empty()) round_ = rows_below_a_time(at.at_hand(), names.size(), separator_);
       return use(names, at.number());
     }
+    return line_above_header(at);
+  }
+
+  // A time of the rows below, a message, or the header of something else; where it is a row, there is no header.
+  Result<void> line_above_header(const LineCursor& at) {
     const bool row =
         cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || is_time(cells_[0]) || read_as_number(cells_[0]));
     if (!row) {
@@ -337,7 +342,7 @@ class CsvReader {
 
   // HWiNFO ends a log with its header and, below it, the part of the machine that each column is of.
   bool names_parts() const {
-    const auto clock = columns_.timestamp ? columns_.timestamp : columns_.time;
+    const auto clock = columns_.clock();
     return below_header_ > 0 && gpus_.empty() && clock && *clock < cells_.size() && cells_[*clock].empty();
   }
 
@@ -358,32 +363,44 @@ class CsvReader {
     split_cells(at.line(), separator_, cells_);
     if (names_parts()) return;
     if (below_header_ > 0 && !stamped_) reader_.repeated_header(below_header_);  // one at the end begins no run
+    fit_cells(at);
+    if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at.number());
+    if (is_other_header()) return take_other_header(at);
+    if (!usable_) return reader_.problem(at.number(), 1, "a row below a header without a column that is kept");
+    if (cells_.size() == cells_of_line_) return whole_row(at);
+    odd_line(at);
+  }
+
+  // Cells that a line has more than the header: a decimal comma or a time makes two of one, the last is empty, or a
+  // time stands in front.
+  void fit_cells(LineCursor& at) {
     if (const auto line = commas_.pointed_row(at.line(), cells_.size()); line.data() != at.line().data()) {
       at.put(line);
       split_cells(line, separator_, cells_);
     }
-    if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
-    if (cells_.size() == cells_of_line_ + 1 && reader_.rows() == 0) take_time_in_front(at);
-    if (cells_.size() == cells_of_line_ + 1) join_time();
-    if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at.number());
-    if (is_other_header()) {  // a run with other columns was appended
-      if (reader_.rows() > 0) other_header_ = at.number();
-      header_ = at.line();
-      if (auto known = use(named(cells_), at.number()); !known) reader_.problem(at.number(), 1, known.error().what);
-      return;
-    }
-    if (!usable_) {
-      reader_.problem(at.number(), 1, "a row below a header without a column that is kept");
-      return;
-    }
-    if (cells_.size() == cells_of_line_) {
-      if (stamped_) cells_.emplace_back(stamp_);
-      if (numbered_ && below_time_ >= round_)
-        return reader_.problem(at.number(), 1, "more rows below one time than below the others");
-      if (numbered_) cells_.emplace_back(number_ = fmt::format("{}", below_time_++));
-      if (!at.complete() && gpus_.empty()) doubt_last_cell(at);
-      return row(at);
-    }
+    const auto one_more = [&] { return cells_.size() == cells_of_line_ + 1; };
+    if (one_more() && cells_.back().empty()) cells_.pop_back();
+    if (one_more() && reader_.rows() == 0) take_time_in_front(at);
+    if (one_more()) join_time();
+  }
+
+  // A run with other columns was appended.
+  void take_other_header(const LineCursor& at) {
+    if (reader_.rows() > 0) other_header_ = at.number();
+    header_ = at.line();
+    if (auto known = use(named(cells_), at.number()); !known) reader_.problem(at.number(), 1, known.error().what);
+  }
+
+  void whole_row(const LineCursor& at) {
+    if (stamped_) cells_.emplace_back(stamp_);
+    if (numbered_ && below_time_ >= round_)
+      return reader_.problem(at.number(), 1, "more rows below one time than below the others");
+    if (numbered_) cells_.emplace_back(number_ = fmt::format("{}", below_time_++));
+    if (!at.complete() && gpus_.empty()) doubt_last_cell(at);
+    row(at);
+  }
+
+  void odd_line(const LineCursor& at) {
     const std::size_t stamp = columns_.timestamp.value_or(cells_.size());
     const bool timed = stamp < cells_.size() && TimeReader({}).read(cells_[stamp]).has_value();
     const bool wordy = !timed && (cells_.size() == 1 || columns_.timestamp == std::size_t{0});

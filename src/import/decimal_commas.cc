@@ -122,8 +122,9 @@ struct Decimals {
   std::set<std::string, std::less<>> seen;
   int last = -1;
 
-  // False where these are not as many digits as before.
-  bool add(std::string_view digits) {
+  // False where a cell has no digits alone, or the second one not as many as before.
+  bool add(std::string_view whole, std::string_view digits) {
+    if (!is_of_digits(whole) || !is_of_digits(digits)) return false;
     if (!seen.empty() && width != digits.size()) return false;
     width = digits.size();
     zero = zero || (width > 1 && digits[0] == '0');
@@ -142,6 +143,9 @@ struct Decimals {
 
 using CellsOfRows = std::vector<std::vector<std::string>>;
 
+// "073", as no whole number is written.
+bool has_zero_in_front(std::string_view cell) { return cell.size() > 1 && cell[0] == '0' && is_of_digits(cell); }
+
 // Whether rows are such that these columns are two cells each.
 bool are_pairs(const std::vector<bool>& pairs, const CellsOfRows& rows) {
   std::vector<Decimals> decimals(pairs.size());
@@ -149,11 +153,8 @@ bool are_pairs(const std::vector<bool>& pairs, const CellsOfRows& rows) {
     std::size_t cell = 0;
     for (std::size_t column = 0; column < pairs.size(); ++column, ++cell) {
       const std::string& whole = row[cell];
-      const bool led = whole.size() > 1 && whole[0] == '0' && is_of_digits(whole);
-      if (led) return false;
-      if (!pairs[column]) continue;
-      if (!is_of_digits(whole) || !is_of_digits(number_in(row[++cell]))) return false;
-      if (!decimals[column].add(number_in(row[cell]))) return false;
+      if (has_zero_in_front(whole)) return false;
+      if (pairs[column] && !decimals[column].add(whole, number_in(row[++cell]))) return false;
     }
   }
   bool sure = false;

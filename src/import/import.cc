@@ -33,50 +33,6 @@ namespace headroom {
 
 namespace {
 
-struct FormatName {
-  LogFormat format;
-  std::string_view name, written_by;
-};
-constexpr std::array kFormatNames{
-    FormatName{LogFormat::kUnknown, "unknown", ""},
-    FormatName{LogFormat::kRecording, "hrec", ""},
-    FormatName{LogFormat::kJsonl, "jsonl", "headroom export --format jsonl"},
-    FormatName{LogFormat::kNvidiaSmi, "nvidia-smi",
-               "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,… --format=csv"},
-    FormatName{LogFormat::kDmon, "dmon", "nvidia-smi dmon -o DT"},
-    FormatName{
-        LogFormat::kMonitorCsv, "monitor-csv",
-        "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…; or of W&B: time,gpu0_util,gpu1_util,…"},
-    FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
-    FormatName{LogFormat::kSmiText, "smi-text",
-               "nvidia-smi, nvitop -1 or GPUtil.showUtilization(), again and again into one file: -l, watch, a loop"},
-    FormatName{LogFormat::kSmiQuery, "nvidia-smi-q", "nvidia-smi -q, once or with -l"},
-    FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
-    FormatName{LogFormat::kGpustat, "gpustat", "gpustat, with --json or without, again and again into one file"},
-    FormatName{
-        LogFormat::kJsonRows, "json-rows",
-        "a monitor of your own: {\"timestamp\":…,\"gpu_util\":…}, or nvtop -s again and again, each after a date"},
-    FormatName{LogFormat::kRocmText, "rocm-smi", "rocm-smi, again and again into one file, each after a date"},
-    FormatName{LogFormat::kAmdText, "amd-smi", "amd-smi monitor -w 1, with --csv or without"},
-    FormatName{LogFormat::kTegrastats, "tegrastats", "tegrastats, of a Jetson"},
-    FormatName{LogFormat::kPowermetrics, "powermetrics", "powermetrics --samplers gpu_power, of a Mac"},
-    FormatName{LogFormat::kAfterburner, "afterburner", "MSI Afterburner's hardware monitoring log (.hml)"},
-    FormatName{LogFormat::kTypeperf, "typeperf",
-               "typeperf \"\\GPU Engine(*)\\Utilization Percentage\" -si 1, of Windows"},
-    FormatName{LogFormat::kInflux, "influx", "Telegraf's [[inputs.nvidia_smi]] in a file: InfluxDB's line protocol"},
-    FormatName{LogFormat::kLines, "lines",
-               "lines of a monitor of your own: 2025-06-03 14:02:11 GPU 0: util=87% power=242W"},
-    FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
-    FormatName{LogFormat::kPrometheus, "prometheus", "a range query of dcgm-exporter's metrics, as JSON"},
-    FormatName{LogFormat::kScrapes, "scrapes",
-               "what dcgm-exporter answers, again and again into one file, each after a date"},
-    FormatName{LogFormat::kLongCsv, "long-csv", "a row per metric: timestamp,gpu,metric,value"},
-    FormatName{LogFormat::kExportCsv, "headroom-csv", "headroom export --format csv"},
-    FormatName{LogFormat::kKineto, "kineto", "PyTorch's profiler: export_chrome_trace(\"trace.json\")"},
-    FormatName{LogFormat::kNsys, "nsys", "nsys export --type sqlite: Nsight Systems"},
-    FormatName{LogFormat::kStepTimes, "step-times", "a table of your own: worker,step,step_time_s"},
-};
-
 constexpr std::size_t kHead = std::size_t{1} << 16;  // tells the format: a trace tells facts of its devices first
 
 bool is_utf16(std::string_view text) { return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"); }
@@ -175,29 +131,26 @@ std::optional<std::string> plain_lines(std::string_view text, std::string_view c
   return head.size() < text.size() ? lines_of_records(text) : begin;
 }
 
+// By the first line that tells it; a log of messages alone is nvidia-smi's, which failed.
+LogFormat format_by_lines(std::string_view text) {
+  constexpr std::uint32_t kLines = 200;
+  LineCursor lines(text);
+  bool messages = false;
+  while (lines.next() && lines.number() <= kLines) {
+    const std::string_view line = trim(lines.line());
+    if (line.empty()) continue;
+    if (line[0] == '[' && lines.number() == 1 && line.find('"') == std::string_view::npos) return LogFormat::kUnknown;
+    if (line[0] == '{') return messages || lines.number() > 1 ? LogFormat::kJsonl : LogFormat::kUnknown;
+    if (is_other_table(csv_cells(line))) return LogFormat::kUnknown;
+    if (const auto format = format_of_line(line, lines.at_hand())) return *format;
+    messages = messages || is_message(line);
+  }
+  return messages ? LogFormat::kNvidiaSmi : LogFormat::kUnknown;
+}
+
 }  // namespace
 
-std::string_view log_format_name(LogFormat format) {
-  return std::find_if(kFormatNames.begin(), kFormatNames.end(), [&](const auto& f) { return f.format == format; })
-      ->name;
-}
-
-std::string formats_text() {
-  std::string text;
-  for (const FormatName& one : kFormatNames)
-    if (!one.written_by.empty()) text += fmt::format("  {:15}{}\n", one.name, one.written_by);
-  return text;
-}
-
-std::optional<LogFormat> log_format_of(std::string_view name) {
-  const auto found =
-      std::find_if(kFormatNames.begin(), kFormatNames.end(), [&](const auto& f) { return f.name == name; });
-  if (found == kFormatNames.end() || found->format == LogFormat::kUnknown) return std::nullopt;
-  return found->format;
-}
-
 LogFormat sniff_log(std::string_view text) {
-  constexpr std::uint32_t kLines = 200;
   if (text.starts_with(std::string_view("SQLite format 3\0", 16))) return LogFormat::kRecording;
   text = text.substr(0, kHead);
   if (is_utf16(text)) {
@@ -212,19 +165,8 @@ LogFormat sniff_log(std::string_view text) {
   if (is_step_times(text)) return LogFormat::kStepTimes;
   if (has_prefixes(text)) return LogFormat::kNvidiaSmi;
   if (const auto plain = timed_by_lines(text)) return sniff_log(*plain);
-  if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;
-  LineCursor lines(text);
-  bool messages = false;
-  while (lines.next() && lines.number() <= kLines) {
-    const std::string_view line = trim(lines.line());
-    if (line.empty()) continue;
-    if (line[0] == '[' && lines.number() == 1 && line.find('"') == std::string_view::npos) return LogFormat::kUnknown;
-    if (line[0] == '{') return messages || lines.number() > 1 ? LogFormat::kJsonl : LogFormat::kUnknown;
-    if (is_other_table(csv_cells(line))) return LogFormat::kUnknown;
-    if (const auto format = format_of_line(line, lines.at_hand())) return *format;
-    messages = messages || is_message(line);
-  }
-  return messages ? LogFormat::kNvidiaSmi : LogFormat::kUnknown;
+  const LogFormat format = sniff_table(text);
+  return format == LogFormat::kUnknown ? format_by_lines(text) : format;
 }
 
 Result<LogFormat> format_of_file(const std::string& path) {

@@ -137,11 +137,13 @@ class KinetoReader {
  private:
   enum class Place { kTop, kEvents, kEvent, kArgs, kDevices, kDevice, kDistributed, kElsewhere };
   bool number(std::optional<std::int64_t> whole, std::string_view digits);
-  void top_number(std::int64_t value);
+  void event_number(std::optional<std::int64_t> whole, std::string_view digits);
   void device_number(std::int64_t value);
   void event_done();
   void take_xla();
   void take_xla_host();
+  void note_host_copy(GpuWork work);
+  [[nodiscard]] std::string python_function(std::string_view category) const;
   void use();
   [[nodiscard]] Place place() const {
     return depth_ == 0 || depth_ > kinds_.size() ? Place::kElsewhere : kinds_.back();
@@ -261,14 +263,8 @@ bool KinetoReader::string(std::string& value) {
 bool KinetoReader::number(std::optional<std::int64_t> whole, std::string_view digits) {
   switch (place()) {
     case Place::kEvent:
-      if (event_key_ == Key::kAt) event_.at = nanos_of(digits);
-      if (event_key_ == Key::kLength) event_.length = nanos_of(digits);
-      if (event_key_ == Key::kPid) event_.pid = whole;
-      if (event_key_ == Key::kTid) event_.tid = whole;
-      break;
     case Place::kArgs:
-      if (event_key_ == Key::kDevice) event_.device = whole;
-      if (event_key_ == Key::kCorrelation) event_.correlation = whole;
+      event_number(whole, digits);
       break;
     case Place::kTop:
       if (whole && key_ == "baseTimeNanoseconds" && *whole >= 0 && *whole <= kLatest) base_ = *whole;
@@ -283,6 +279,15 @@ bool KinetoReader::number(std::optional<std::int64_t> whole, std::string_view di
       break;
   }
   return true;
+}
+
+void KinetoReader::event_number(std::optional<std::int64_t> whole, std::string_view digits) {
+  if (event_key_ == Key::kAt) event_.at = nanos_of(digits);
+  if (event_key_ == Key::kLength) event_.length = nanos_of(digits);
+  if (event_key_ == Key::kPid) event_.pid = whole;
+  if (event_key_ == Key::kTid) event_.tid = whole;
+  if (event_key_ == Key::kDevice) event_.device = whole;
+  if (event_key_ == Key::kCorrelation) event_.correlation = whole;
 }
 
 void KinetoReader::device_number(std::int64_t value) {
@@ -354,19 +359,26 @@ void KinetoReader::take_xla_host() {
   of_jax_ = of_jax_ || name.starts_with("Launch of PjitFunction(") || name.starts_with('$');
 }
 
+// Copies from and to the host are of pinned memory, or not, by their names.
+void KinetoReader::note_host_copy(GpuWork work) {
+  if (!is_with_host(work)) return;
+  host_copies_ = true;
+  all_pinned_ = all_pinned_ && event_.name.find("Pinned") != std::string::npos;
+}
+
+std::string KinetoReader::python_function(std::string_view category) const {
+  if (category != "python_function") return "";
+  return of_xla_ ? frame_of_jax(event_.name) : frame_of_kineto(event_.name);
+}
+
 void KinetoReader::use() {
   if (of_xla_) take_xla();
   const std::string_view category = category_of(event_.category);
   const auto work = work_of(category, event_.name);
-  if (work && is_with_host(*work)) {
-    host_copies_ = true;
-    all_pinned_ = all_pinned_ && event_.name.find("Pinned") != std::string::npos;
-  }
+  if (work) note_host_copy(*work);
   const bool call = category == "cuda_runtime" || category == "cuda_driver";
   const bool op = category == "cpu_op", annotation = category == "user_annotation";
-  const std::string function = category != "python_function" ? ""
-                               : of_xla_                     ? frame_of_jax(event_.name)
-                                                             : frame_of_kineto(event_.name);
+  const std::string function = python_function(category);
   if (!work && !call && !op && !annotation && function.empty()) {
     builder_.other_annotations = builder_.other_annotations || of_xla_ || category.find("annotation") != category.npos;
     return;

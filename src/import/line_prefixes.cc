@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -77,6 +77,54 @@ std::string host_of(std::string_view writer) {
   return parse_number<int>(writer) ? fmt::format("task {}", writer) : std::string(writer);
 }
 
+using Writers = std::set<std::string, std::less<>>;
+
+// A log with a prefix in front of each line.
+class PrefixedLog {
+ public:
+  explicit PrefixedLog(const Header& header) : header_(header), separator_(separator_of(header.text)) {
+    split_cells(header.text, separator_, cells_);
+    columns_ = cells_.size();
+  }
+
+  [[nodiscard]] bool is_header(std::string_view rest) const { return rest == header_.text; }
+
+  // A row, or a header.
+  std::optional<Split> row(std::string_view line) {
+    return split_at(line, header_.sign, [&](std::string_view rest) {
+      if (is_header(rest)) return true;
+      split_cells(rest, separator_, cells_);
+      return cells_.size() == columns_ && is_row(cells_);
+    });
+  }
+
+  // Who wrote rows.
+  Writers writers(std::string_view text) {
+    Writers found;
+    LineCursor lines(text);
+    while (lines.next())
+      if (const auto split = row(lines.line()); split && !is_header(split->rest)) found.emplace(split->writer);
+    return found;
+  }
+
+  [[nodiscard]] std::string with_host(const Split& row) const {
+    return fmt::format("{}{}{}", row.rest, separator_, is_header(row.rest) ? "hostname" : host_of(row.writer));
+  }
+
+  // What is no row; "" of those who wrote none.
+  [[nodiscard]] std::string_view message(std::string_view line, const Writers& writers) const {
+    const auto split = split_at(line, header_.sign, [](std::string_view) { return true; });
+    if (!split) return line;
+    return writers.contains(split->writer) ? split->rest : "";
+  }
+
+ private:
+  Header header_;
+  char separator_;
+  std::size_t columns_ = 0;
+  std::vector<std::string_view> cells_;
+};
+
 }  // namespace
 
 bool has_prefixes(std::string_view head) { return without_prefixes(head).has_value(); }
@@ -84,37 +132,19 @@ bool has_prefixes(std::string_view head) { return without_prefixes(head).has_val
 std::optional<std::string> without_prefixes(std::string_view text) {
   const auto header = find_header(text);
   if (!header) return std::nullopt;
-  const char separator = separator_of(header->text);
-  std::vector<std::string_view> cells;
-  split_cells(header->text, separator, cells);
-  const std::size_t count = cells.size();
-  const auto is_log_line = [&](std::string_view rest) {
-    if (rest == header->text) return true;
-    split_cells(rest, separator, cells);
-    return cells.size() == count && is_row(cells);
-  };
-  std::map<std::string, std::size_t, std::less<>> writers;  // how many rows each wrote
-  LineCursor lines(text);
-  while (lines.next())
-    if (const auto split = split_at(lines.line(), header->sign, is_log_line); split && split->rest != header->text)
-      ++writers[std::string(split->writer)];
+  PrefixedLog log(*header);
+  const Writers writers = log.writers(text);
   if (writers.empty()) return std::nullopt;
-  const bool several = writers.size() > 1;
   std::string plain;
   bool headed = false;
-  LineCursor again(text);
-  while (again.next()) {
-    if (const auto split = split_at(again.line(), header->sign, is_log_line)) {
-      const bool names = split->rest == header->text;
-      if (!names || !std::exchange(headed, true)) {
-        plain += split->rest;
-        if (several) plain += fmt::format("{}{}", separator, names ? "hostname" : host_of(split->writer));
-      }
-    } else if (const auto message = split_at(again.line(), header->sign, [](std::string_view) { return true; });
-               !message || writers.contains(message->writer)) {
-      plain += message ? message->rest : again.line();
-    }
-    if (again.complete()) plain += '\n';
+  LineCursor lines(text);
+  while (lines.next()) {
+    const auto row = log.row(lines.line());
+    if (!row)
+      plain += log.message(lines.line(), writers);
+    else if (!log.is_header(row->rest) || !std::exchange(headed, true))
+      plain += writers.size() > 1 ? log.with_host(*row) : std::string(row->rest);
+    if (lines.complete()) plain += '\n';
   }
   return plain;
 }
@@ -188,22 +218,30 @@ std::optional<std::string> stamps_as_lines(std::string_view text, bool rows_have
   return plain;
 }
 
+namespace {
+
+// Behind what the escape at this place begins: a set of characters, or a command with numbers.
+std::size_t end_of_escape(std::string_view text, std::size_t at) {
+  const char kind = at + 1 < text.size() ? text[at + 1] : '\0';
+  if (kind == '(' || kind == ')') return at + 3;
+  if (kind != '[') return at + 1;
+  at += 2;
+  while (at < text.size() && (text[at] < '@' || text[at] > '~') && text[at] != '\n') ++at;
+  return at < text.size() && text[at] != '\n' ? at + 1 : at;
+}
+
+}  // namespace
+
 std::optional<std::string> without_escapes(std::string_view text) {
   constexpr char kEscape = '\x1b';
   if (text.find(kEscape) == std::string_view::npos) return std::nullopt;
   std::string plain;
   plain.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    if (text[i] != kEscape) {
+  for (std::size_t i = 0; i < text.size();)
+    if (text[i] == kEscape)
+      i = end_of_escape(text, i);
+    else
       plain += text[i++];
-      continue;
-    }
-    const char kind = i + 1 < text.size() ? text[i + 1] : '\0';
-    i += kind == '(' || kind == ')' ? 3 : kind == '[' ? 2 : 1;  // a set of characters; a command with numbers
-    if (kind != '[') continue;
-    while (i < text.size() && (text[i] < '@' || text[i] > '~') && text[i] != '\n') ++i;
-    if (i < text.size() && text[i] != '\n') ++i;
-  }
   return plain;
 }
 

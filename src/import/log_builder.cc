@@ -84,6 +84,11 @@ bool is_number_fact(DeviceFact fact) {
 
 }  // namespace
 
+Column* GpuLog::column(Metric metric) {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.metric == metric; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
 std::size_t LogBuilder::slot(Metric metric) {
   for (std::size_t i = 0; i < data_.slots.size(); ++i)
     if (data_.slots[i] == metric) return i;

@@ -27,6 +27,8 @@ struct GpuLog {
   std::vector<Column> columns;
   std::vector<CellValue> free_memory;           // in bytes; may be shorter than `at`
   std::array<std::string, kDeviceFacts> facts;  // as read last
+
+  [[nodiscard]] Column* column(Metric metric);  // nullptr: the log has none
 };
 
 // Everything read from a log, not yet in order of time.

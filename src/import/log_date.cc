@@ -26,6 +26,9 @@ constexpr std::array<std::string_view, 29> kShortWeekdays{
     "mo",  "di",  "mi",  "do",  "fr",  "sa",  "so", "lun", "mar", "mer", "jeu", "ven", "sam", "dim", "mié",
     "jue", "vie", "sáb", "dom", "gio", "sab", "ma", "wo",  "vr",  "za",  "zo",  "seg", "qua", "qui"};
 
+// Of the day; "p. m." is Spanish.
+constexpr std::array<std::string_view, 6> kHalves{"am", "pm", "a.m.", "p.m.", "a.", "p."};
+
 // As date(1) writes them elsewhere, from the first letters by which they are known: German, French, Spanish, Italian,
 // Dutch, Portuguese. Those that begin as the English ones do are known by these.
 struct MonthWord {
@@ -125,29 +128,14 @@ class Parser {
       return of_day ? clock(fmt::format("{}:{}:{}", triple->parts[0], triple->parts[1], triple->parts[2]))
                     : date(*triple);
     }
-    if (const auto month = place_in(kMonths, text); month && may_be_month() && !is_digit(text[0]))
-      return named(*month, text);
-    if (!is_digit(text[0]) && text[0] != '+' && text[0] != '-') {
-      const std::string small = lower(text);
-      if (small == "am" || small == "pm" || small == "a.m." || small == "p.m.") return half(small[0] == 'p');
-      if (small == "a." || small == "p.") return half(small[0] == 'p');  // "p. m.", as Spanish has it
-      if (small == "m.") return afternoon_.has_value();
-      if (place_in(kWeekdays, text)) return true;
-      const auto bare = std::string_view(small).substr(0, small.size() - (small.ends_with('.') ? 1 : 0));
-      if (std::find(kShortWeekdays.begin(), kShortWeekdays.end(), bare) != kShortWeekdays.end()) return true;
-    }
+    if (const auto month = place_in(kMonths, text); month && may_be_month()) return named(*month, text);
+    if (const auto fits = half_or_weekday(text)) return *fits;
     if (const auto month = other_month(text); month && may_be_month()) return named(*month, text);
-    if (all_digits(text)) return digits(text);
-    if (text.size() <= 3 && text.ends_with('.') && all_digits(text.substr(0, text.size() - 1)))  // "3. Jun"
-      return digits(text.substr(0, text.size() - 1));
+    const bool pointed = text.size() <= 3 && text.ends_with('.');  // "3. Jun"
+    if (const auto bare = text.substr(0, text.size() - (pointed ? 1 : 0)); all_digits(bare)) return digits(bare);
     if (const std::size_t dash = text.find('-'); dash == 8 && all_digits(text.substr(0, 8)))  // 20250203-100000
       return digits(text.substr(0, 8)) && digits(text.substr(9));
-    for (const std::string_view utc : {"GMT", "UTC"})  // "GMT+0200"
-      if (text.size() > utc.size() && text.starts_with(utc) && (text[3] == '+' || text[3] == '-'))
-        text.remove_prefix(utc.size());
-    if (text.size() > 6 || !time_ || !zone_.empty()) return false;
-    zone_ = text;
-    return true;
+    return zone(text);
   }
 
   [[nodiscard]] std::optional<WordedTime> result() const {
@@ -167,6 +155,24 @@ class Parser {
   }
 
  private:
+  // Whether a half of the day or a day of the week may stand there; nothing for other words.
+  std::optional<bool> half_or_weekday(std::string_view text) {
+    const std::string small = lower(text);
+    if (std::find(kHalves.begin(), kHalves.end(), small) != kHalves.end()) return half(small[0] == 'p');
+    if (small == "m.") return afternoon_.has_value();
+    const auto bare = std::string_view(small).substr(0, small.size() - (small.ends_with('.') ? 1 : 0));
+    const bool weekday = place_in(kWeekdays, text) ||
+                         std::find(kShortWeekdays.begin(), kShortWeekdays.end(), bare) != kShortWeekdays.end();
+    return weekday ? std::optional(true) : std::nullopt;
+  }
+  bool zone(std::string_view text) {
+    for (const std::string_view utc : {"GMT", "UTC"})  // "GMT+0200"
+      if (text.size() > utc.size() && text.starts_with(utc) && (text[3] == '+' || text[3] == '-'))
+        text.remove_prefix(utc.size());
+    if (text.size() > 6 || !time_ || !zone_.empty()) return false;
+    zone_ = text;
+    return true;
+  }
   // "mar." is a Tuesday in French, Spanish and Italian, where a month follows.
   [[nodiscard]] bool may_be_month() const { return month_ == 0 || tuesday_; }
   bool named(int month, std::string_view text) {
@@ -301,6 +307,14 @@ bool is_weekday(int year, int month, int day, int weekday) {
   return date && (*date / kDay + kThursday) % kDays == weekday;
 }
 
+// "25/11/02" may begin with its year, which is not before that of the oldest log.
+bool may_be_year_first(const Triple& triple) {
+  constexpr int kOldest = 10, kMostDays = 31;
+  const int day = number(triple.parts[2]);
+  return triple.parts[0].size() == 2 && triple.parts[2].size() == 2 && number(triple.parts[0]) >= kOldest &&
+         number(triple.parts[1]) <= 12 && day >= 1 && day <= kMostDays;
+}
+
 }  // namespace
 
 bool DateOrderFinder::add(std::string_view text) {
@@ -312,14 +326,12 @@ bool DateOrderFinder::add(std::string_view text) {
   const auto triple = triple_of(text.substr(0, text.find_first_of(" T_,")));
   if (!triple || !order_matters(*triple) || !all_digits(triple->parts[1])) return false;
   const int first = number(triple->parts[0]), second = number(triple->parts[1]), third = number(triple->parts[2]);
-  const bool short_year = triple->parts[0].size() == 2 && triple->parts[2].size() == 2;
-  constexpr int kOldest = 10, kMostDays = 31;  // a year of two digits, that of the oldest log; days
   ++dates_;
   if (weekday && triple->parts[2].size() == 4 && first != second) {
     day_first_by_weekday_ += is_weekday(third, second, first, *weekday) ? 1 : 0;
     month_first_by_weekday_ += is_weekday(third, first, second, *weekday) ? 1 : 0;
   }
-  if (short_year && first >= kOldest && second <= 12 && third >= 1 && third <= kMostDays) ++year_may_be_first_;
+  if (may_be_year_first(*triple)) ++year_may_be_first_;
   if (first > 12) ++first_above_12_;
   if (second > 12) ++second_above_12_;
   if (first_ != 0) {

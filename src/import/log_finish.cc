@@ -12,6 +12,7 @@
 #include "base/visible.h"
 #include "import/log_builder.h"
 #include "import/log_order.h"
+#include "import/missing_rows.h"
 #include "import/row_course.h"
 #include "model/bounds.h"
 #include "model/events.h"
@@ -20,12 +21,6 @@
 namespace headroom {
 
 namespace {
-
-Column* find_column(GpuLog& gpu, Metric metric) {
-  const auto found =
-      std::find_if(gpu.columns.begin(), gpu.columns.end(), [&](const Column& c) { return c.metric == metric; });
-  return found == gpu.columns.end() ? nullptr : &*found;
-}
 
 // Rows that name no GPU and come in tight groups are about several: nvidia-smi writes a round within milliseconds, and
 // a round comes again and again.
@@ -120,7 +115,7 @@ void take_free_memory(LogData& data, GpuLog& gpu, std::optional<std::int64_t> to
   if (gpu.free_memory.empty()) return;
   gpu.free_memory.resize(gpu.at.size(), {0, static_cast<std::uint8_t>(Absent::kNotSampled), false});
   if (!total) total = gpu.device.memory_total_bytes;
-  const Column* used = find_column(gpu, Metric::kMemoryUsed);
+  const Column* used = gpu.column(Metric::kMemoryUsed);
   if (!used && !total)
     return data.losses.add(LossKind::kColumnNotKept, 1, [] { return std::string("free memory, without the whole"); });
   if (!used) {
@@ -141,15 +136,15 @@ void take_free_memory(LogData& data, GpuLog& gpu, std::optional<std::int64_t> to
 
 // A log has one of the two; both are the power of about that moment.
 void take_instant_power(GpuLog& gpu) {
-  Column* instant = find_column(gpu, Metric::kPowerInstant);
-  if (instant && !find_column(gpu, Metric::kPower)) instant->metric = Metric::kPower;
+  Column* instant = gpu.column(Metric::kPowerInstant);
+  if (instant && !gpu.column(Metric::kPower)) instant->metric = Metric::kPower;
 }
 
 // The share of time in which an engine for kernels or graphics was active is the driver's utilisation, without copies.
 void take_engine_activity(LogData& data) {
   for (GpuLog& gpu : data.gpus) {
-    Column* active = find_column(gpu, Metric::kGraphicsActive);
-    if (!active || find_column(gpu, Metric::kGpuUtil)) continue;
+    Column* active = gpu.column(Metric::kGraphicsActive);
+    if (!active || gpu.column(Metric::kGpuUtil)) continue;
     gpu.columns.push_back(*active);
     gpu.columns.back().metric = Metric::kGpuUtil;
     data.losses.add(LossKind::kEngineActivity, 1, [] { return std::string("graphics_active_ratio"); });
@@ -157,7 +152,7 @@ void take_engine_activity(LogData& data) {
 }
 
 void take_power_limit(GpuLog& gpu) {
-  const Column* limit = find_column(gpu, Metric::kPowerLimit);
+  const Column* limit = gpu.column(Metric::kPowerLimit);
   for (std::size_t i = 0; limit && i < limit->values.size(); ++i) {
     if (!limit->has(i)) continue;
     gpu.device.power_limit_watts = to_unit(Metric::kPowerLimit, limit->values[i]);
@@ -165,48 +160,56 @@ void take_power_limit(GpuLog& gpu) {
   }
 }
 
-// Of ratios without a unit: all between 0 and 1, and some neither, is a fraction of one; nvidia-smi knows whole
-// percents. Whole percents and fractions in one column are of two monitors, and a 1 may be either's.
-Result<void> settle_fractions(LogData& data) {
-  for (const LogData::Scale& scale : data.scales) {
-    if (!scale.open) continue;
-    constexpr std::int64_t kOne = 100 * kOfOneScale;
-    const Metric metric = data.slots[scale.slot];
-    constexpr std::int64_t kFewest = 3;
-    std::int64_t highest = 0, between = 0, below_one = 0, whole = 0;
-    for (GpuLog& gpu : data.gpus)
-      if (const Column* column = find_column(gpu, metric))
-        for (const std::int64_t value : column->values) {
-          highest = std::max(highest, value);
-          if (value % kOne != 0) ++between;
-          if (value > 0 && value < kOne) ++below_one;
-          if (value > kOne && value % kOne == 0) ++whole;
-        }
-    if (!scale.says_percent && whole >= kFewest && below_one >= kFewest && below_one == between)
-      return fail(Errc::kInvalidInput,
-                  fmt::format("{}: {} has {} values between 0 and 1 and {} whole numbers above: fractions of one and "
-                              "percent in one column, and a 1 may be either",
-                              data.name, info(metric).name, below_one, whole),
-                  "keep the rows of each monitor in a file of its own; nvidia-smi --query-gpu=… writes percent");
-    const bool fraction = !scale.says_percent && highest <= kOne && between > 0;
-    for (GpuLog& gpu : data.gpus)
-      if (Column* column = find_column(gpu, metric))
-        for (std::int64_t& value : column->values)
-          value = fraction ? (value + 50) / 100 : (value + kOfOneScale / 2) / kOfOneScale;
-    if (fraction)
-      data.losses.add(LossKind::kFractionOfOne, 1, [&] {
-        return fmt::format(
-            "{}: none of the values is above 1, and {} of them are no whole numbers: read as fractions, "
-            "0.8 as 80 %",
-            info(metric).name, between);
-      });
+// The values of ratios without a unit: all between 0 and 1, and some neither, is a fraction of one; nvidia-smi knows
+// whole percents. Whole percents and fractions in one column are of two monitors, and a 1 may be either's.
+struct ValuesOfRatio {
+  static constexpr std::int64_t kOne = 100 * kOfOneScale;
+  std::int64_t highest = 0, between = 0, below_one = 0, whole = 0;
+
+  void add(std::int64_t value) {
+    highest = std::max(highest, value);
+    if (value % kOne != 0) ++between;
+    if (value > 0 && value < kOne) ++below_one;
+    if (value > kOne && value % kOne == 0) ++whole;
   }
+  [[nodiscard]] bool are_fractions() const { return highest <= kOne && between > 0; }
+  [[nodiscard]] bool are_of_two_monitors() const {
+    constexpr std::int64_t kFewest = 3;
+    return whole >= kFewest && below_one >= kFewest && below_one == between;
+  }
+};
+
+Result<void> settle_fractions(LogData& data, const LogData::Scale& scale) {
+  const Metric metric = data.slots[scale.slot];
+  std::vector<Column*> columns;
+  for (GpuLog& gpu : data.gpus)
+    if (Column* column = gpu.column(metric)) columns.push_back(column);
+  ValuesOfRatio seen;
+  for (const Column* column : columns)
+    for (const std::int64_t value : column->values) seen.add(value);
+  if (!scale.says_percent && seen.are_of_two_monitors())
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: {} has {} values between 0 and 1 and {} whole numbers above: fractions of one and "
+                            "percent in one column, and a 1 may be either",
+                            data.name, info(metric).name, seen.below_one, seen.whole),
+                "keep the rows of each monitor in a file of its own; nvidia-smi --query-gpu=… writes percent");
+  const bool fraction = !scale.says_percent && seen.are_fractions();
+  const std::int64_t unit = fraction ? 100 : kOfOneScale;
+  for (Column* column : columns)
+    for (std::int64_t& value : column->values) value = (value + unit / 2) / unit;
+  if (fraction)
+    data.losses.add(LossKind::kFractionOfOne, 1, [&] {
+      return fmt::format(
+          "{}: none of the values is above 1, and {} of them are no whole numbers: read as fractions, "
+          "0.8 as 80 %",
+          info(metric).name, seen.between);
+    });
   return {};
 }
 
 // More memory in use than there is cannot be true.
 void check_memory(LogData& data, GpuLog& gpu) {
-  Column* used = find_column(gpu, Metric::kMemoryUsed);
+  Column* used = gpu.column(Metric::kMemoryUsed);
   if (!used || !gpu.device.memory_total_bytes) return;
   for (std::size_t i = 0; i < used->values.size(); ++i) {
     if (!used->has(i) || used->values[i] <= *gpu.device.memory_total_bytes) continue;
@@ -222,8 +225,8 @@ void check_memory(LogData& data, GpuLog& gpu) {
 
 // Home-made monitors often write used / total as "mem_util": that is how full the memory is, not how busy.
 void check_memory_util(LogData& data, GpuLog& gpu) {
-  const Column* util = find_column(gpu, Metric::kMemoryUtil);
-  const Column* used = find_column(gpu, Metric::kMemoryUsed);
+  const Column* util = gpu.column(Metric::kMemoryUtil);
+  const Column* used = gpu.column(Metric::kMemoryUsed);
   if (data.format != LogFormat::kMonitorCsv || !util || !used || !gpu.device.memory_total_bytes) return;
   std::size_t rows = 0;
   double fullest = 0;
@@ -241,123 +244,6 @@ void check_memory_util(LogData& data, GpuLog& gpu) {
         "the memory utilisation column is used / total in every row: how full the memory is, not how "
         "busy; left out");
   });
-}
-
-// A log of whole seconds skips one now and then, because a period is never exactly 1 s: dmon's 12:00:01, 12:00:02,
-// 12:00:04. No row is missing there unless another GPU has one in between.
-bool is_rounding(const LogData& data, std::size_t index, std::size_t row, Nanos interval) {
-  const std::vector<Nanos>& at = data.gpus[index].at;
-  if (!data.whole_seconds || at[row] - at[row - 1] > interval + kSecond) return false;
-  for (const GpuLog& other : data.gpus) {
-    const auto next = std::upper_bound(other.at.begin(), other.at.end(), at[row - 1]);
-    if (next != other.at.end() && *next < at[row]) return false;
-  }
-  return true;
-}
-
-// How many rows a GPU has fewer than its span has room for, where they come so unevenly that a space alone tells
-// nothing: none within what the unevenness explains. Of rows that come evenly, any number.
-std::int64_t fewer_than_room(const std::vector<Nanos>& at, Nanos interval) {
-  constexpr std::int64_t kAnyNumber = std::numeric_limits<std::int64_t>::max();
-  constexpr std::size_t kEnough = 20;
-  constexpr double kUneven = 0.1;  // of the interval
-  if (at.size() < kEnough) return kAnyNumber;
-  std::vector<Nanos> off;
-  for (std::size_t i = 1; i < at.size(); ++i) off.push_back(std::abs(at[i] - at[i - 1] - interval));
-  const auto middle = off.begin() + static_cast<std::ptrdiff_t>(off.size() / 2);
-  std::nth_element(off.begin(), middle, off.end());
-  const double uneven = static_cast<double>(*middle) / static_cast<double>(interval);
-  if (uneven < kUneven) return kAnyNumber;
-  const auto rows = static_cast<double>(at.size());
-  const double fewer = static_cast<double>(at.back() - at.front()) / static_cast<double>(interval) + 1 - rows;
-  constexpr double kOfMedian = 1.25 * 1.48;  // its error, of the median deviation, where deviations are normal
-  return fewer > 2 * kOfMedian * uneven * std::sqrt(rows) ? static_cast<std::int64_t>(fewer) : 0;
-}
-
-// Whether the log ends within a round: the GPUs that come later in each one have no row in the last.
-bool cut_before(const LogData& data, const GpuLog& gpu) {
-  const auto last = std::max_element(data.gpus.begin(), data.gpus.end(),
-                                     [](const GpuLog& a, const GpuLog& b) { return a.lines.back() < b.lines.back(); });
-  return last->lines.size() > 1 && gpu.lines.back() > last->lines[last->lines.size() - 2] &&
-         gpu.lines.back() < last->lines.back() && gpu.at.back() < last->at.back();
-}
-
-// Which rows come after a space that is the pace there: one of many alike. A log has several paces where another
-// monitor began or ended to write into it.
-std::vector<char> at_another_pace(const std::vector<Nanos>& at) {
-  constexpr std::size_t kManyAlike = 20;
-  constexpr Nanos kAlike = 10;  // within a tenth
-  std::vector<char> paced(at.size(), 0);
-  for (std::size_t first = 1, next = 1; first < at.size(); first = next) {
-    const Nanos space = at[first] - at[first - 1];
-    for (next = first; next < at.size() && std::abs(at[next] - at[next - 1] - space) <= space / kAlike;) ++next;
-    if (next - first >= kManyAlike)
-      std::fill(paced.begin() + static_cast<std::ptrdiff_t>(first), paced.begin() + static_cast<std::ptrdiff_t>(next),
-                1);
-  }
-  return paced;
-}
-
-void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos interval, bool nominal) {
-  Nanos first = std::numeric_limits<Nanos>::max(), last = 0;
-  for (const GpuLog& gpu : data.gpus) {
-    first = std::min(first, gpu.at.front());
-    last = std::max(last, gpu.at.back());
-  }
-  constexpr std::int64_t kMost = 1'000'000'000'000;  // of an interval of 1 ns
-  const auto intervals = [&](Nanos time) { return (time + interval / 2) / interval; };
-  std::int64_t missing = 0, seen = 0;
-  std::string per_gpu;
-  for (const std::size_t index : order) {
-    const GpuLog& gpu = data.gpus[index];
-    const std::int64_t after = intervals(last - gpu.at.back());
-    std::int64_t lost = intervals(gpu.at.front() - first) + (after == 1 && cut_before(data, gpu) ? 0 : after);
-    if (nominal) {  // someone says how often rows should come: hold the number of rows against it
-      lost = std::max<std::int64_t>(0, intervals(last - first) + 1 - static_cast<std::int64_t>(gpu.at.size()));
-    } else {  // irregular logs lack no rows: only a space that has room for another one counts
-      const std::vector<char> paced = at_another_pace(gpu.at);
-      for (std::size_t i = 1; i < gpu.at.size(); ++i) {
-        if (paced[i]) continue;
-        const std::int64_t room = std::clamp<std::int64_t>(intervals(gpu.at[i] - gpu.at[i - 1]) - 1, 0, kMost);
-        if (room > 0 && !is_rounding(data, index, i, interval)) lost += room;
-      }
-      lost = std::min(lost, fewer_than_room(gpu.at, interval));
-    }
-    lost = std::min(lost, kMost);
-    seen += static_cast<std::int64_t>(gpu.at.size());
-    missing += lost;
-    if (lost > 0) per_gpu += fmt::format("{}GPU {}: {}", per_gpu.empty() ? "" : ", ", gpu.device.index, lost);
-  }
-  data.losses.add(LossKind::kMissingRow, missing, [&] {
-    return fmt::format("{} of {} rows expected at {:.3f} s are not there ({}); {} are", missing, missing + seen,
-                       seconds(interval), per_gpu, seen);
-  });
-}
-
-bool rows_are_lines(LogFormat format) {
-  return format == LogFormat::kNvidiaSmi || format == LogFormat::kDmon || format == LogFormat::kMonitorCsv;
-}
-
-// Spaces of more than three intervals: nobody looked. The row after one speaks about the interval before it only.
-void find_gaps(LogData& data, std::size_t index, Nanos interval) {
-  const GpuLog& gpu = data.gpus[index];
-  const Nanos usual = std::max(interval, median_spacing(gpu.at));
-  for (std::size_t i = 1; i < gpu.at.size(); ++i) {
-    const Nanos space = gpu.at[i] - gpu.at[i - 1];
-    if (space / 3 <= usual) continue;
-    const LossPlace place{gpu.at[i - 1], gpu.at[i] - usual, static_cast<SourceId>(index)};
-    data.events.push_back(
-        to_event(events::Gap{"no rows in the log", gpu.lines[i]}, place.begin, place.source, place.end));
-    data.losses.add(
-        LossKind::kGap, 1,
-        [&] {
-          const std::string where =
-              rows_are_lines(data.format) ? fmt::format("line {}", gpu.lines[i]) : fmt::format("its reading {}", i + 1);
-          return fmt::format("first at {}: {:.3f} s without a row of GPU {}; rows are {:.3f} s apart otherwise", where,
-                             seconds(space), gpu.device.index, seconds(usual));
-        },
-        place);
-  }
 }
 
 Nanos nominal_interval(LogData& data, const ImportOptions& options) {
@@ -536,7 +422,8 @@ Result<void> are_of_one_gpu(LogData& data) {
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   settle_rows_below_times(data, options.interval);
-  HR_TRYV(settle_fractions(data));
+  for (const LogData::Scale& scale : data.scales)
+    if (scale.open) HR_TRYV(settle_fractions(data, scale));
   take_engine_activity(data);
   for (GpuLog& gpu : data.gpus) take_free_memory(data, gpu, options.memory_total_bytes);
   for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i)

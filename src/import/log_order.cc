@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <span>
 
 #include "base/median.h"
 #include "import/log_time.h"
@@ -96,33 +98,37 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
   }
 }
 
-// A run of rows at one instant: order[begin, end). Appends the survivors to `kept` and gives them times of their own.
-void settle_equal(LogData& data, GpuLog& gpu, const std::vector<std::uint32_t>& order, std::size_t begin,
-                  std::size_t end, std::vector<std::uint32_t>& kept) {
+// Those of the rows of one instant that are no copies of others.
+std::vector<std::uint32_t> without_copies(LogData& data, const GpuLog& gpu, std::span<const std::uint32_t> run) {
   constexpr std::size_t kCopyLimit = 64;  // rows of one instant that are compared with each other
   std::vector<std::uint32_t> rows;
-  for (std::size_t i = begin; i < end; ++i) {
+  for (const std::uint32_t row : run) {
     // In a log of whole seconds neighbours may be equal and yet two samples; rows from far apart are copies.
     const bool copy = rows.size() < kCopyLimit && std::any_of(rows.begin(), rows.end(), [&](std::uint32_t r) {
-                        const bool neighbour = data.whole_seconds && r + 1 == order[i];
-                        return !neighbour && rows_equal(gpu, r, order[i]);
+                        const bool neighbour = data.whole_seconds && r + 1 == row;
+                        return !neighbour && rows_equal(gpu, r, row);
                       });
     if (!copy)
-      rows.push_back(order[i]);
+      rows.push_back(row);
     else
       data.losses.add(LossKind::kDuplicateRow, 1, [&] {
-        return fmt::format("first at line {}: equal to an earlier row of the same time; kept once",
-                           gpu.lines[order[i]]);
+        return fmt::format("first at line {}: equal to an earlier row of the same time; kept once", gpu.lines[row]);
       });
   }
+  return rows;
+}
+
+// Those of the rows of one instant that are kept, with times of their own before the next row's.
+std::vector<std::uint32_t> settle_equal(LogData& data, GpuLog& gpu, std::span<const std::uint32_t> run,
+                                        Nanos until_next) {
+  std::vector<std::uint32_t> rows = without_copies(data, gpu, run);
   const auto extra = static_cast<std::int64_t>(rows.size()) - 1;
   if (!data.whole_seconds && data.spread_over == 0) {
     data.losses.add(LossKind::kDuplicateTimestamp, extra, [&] {
       return fmt::format("first at line {}: the time of the row before; the last row of a time is kept",
                          gpu.lines[rows.back()]);
     });
-    kept.push_back(rows.back());
-    return;
+    return {rows.back()};
   }
   data.losses.add(LossKind::kSharedSecond, extra, [&] {
     const std::string_view unit = data.spread_over > 0 ? "minute" : "second";
@@ -130,12 +136,9 @@ void settle_equal(LogData& data, GpuLog& gpu, const std::vector<std::uint32_t>& 
                        gpu.lines[rows[1]], unit, unit);
   });
   const Nanos whole = data.spread_over > 0 ? data.spread_over : kSecond;
-  const Nanos room = end < order.size() ? std::min(whole, gpu.at[order[end]] - gpu.at[order[begin]]) : whole;
-  const Nanos step = std::max<Nanos>(1, room / static_cast<Nanos>(rows.size()));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    gpu.at[rows[i]] += static_cast<Nanos>(i) * step;
-    kept.push_back(rows[i]);
-  }
+  const Nanos step = std::max<Nanos>(1, std::min(whole, until_next) / static_cast<Nanos>(rows.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) gpu.at[rows[i]] += static_cast<Nanos>(i) * step;
+  return rows;
 }
 
 template <class T>
@@ -198,21 +201,28 @@ void put_in_order(LogData& data, std::size_t index) {
   kept.reserve(order.size());
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     for (end = begin + 1; end < order.size() && at[order[end]] == at[order[begin]];) ++end;
-    if (end == begin + 1)
+    if (end == begin + 1) {
       kept.push_back(order[begin]);
-    else
-      settle_equal(data, gpu, order, begin, end, kept);
+      continue;
+    }
+    const Nanos until_next = end < order.size() ? at[order[end]] - at[order[begin]] : std::numeric_limits<Nanos>::max();
+    const auto rows = settle_equal(data, gpu, std::span(order).subspan(begin, end - begin), until_next);
+    kept.insert(kept.end(), rows.begin(), rows.end());
   }
   keep_rows(gpu, kept);
 }
 
-void close_leaps(LogData& data) {
+namespace {
+
+// The rows beside a space of more than a year, in which no GPU has one.
+struct Leap {
+  Nanos before, after;
+};
+
+std::vector<Leap> leaps_of(const std::vector<GpuLog>& gpus) {
   constexpr Nanos kLeap = 366 * kDay;
-  struct Leap {
-    Nanos before, after;  // the rows beside it
-  };
   std::vector<Span> runs;  // of rows of a GPU without one
-  for (const GpuLog& gpu : data.gpus)
+  for (const GpuLog& gpu : gpus)
     for (std::size_t i = 0; i < gpu.at.size(); ++i)
       if (i == 0 || gpu.at[i] - gpu.at[i - 1] > kLeap)
         runs.push_back({gpu.at[i], gpu.at[i]});
@@ -224,6 +234,13 @@ void close_leaps(LogData& data) {
     if (run.begin - last > kLeap) leaps.push_back({last, run.begin});
     last = std::max(last, run.end);
   }
+  return leaps;
+}
+
+}  // namespace
+
+void close_leaps(LogData& data) {
+  const std::vector<Leap> leaps = leaps_of(data.gpus);
   if (leaps.empty()) return;
   const Nanos spacing = std::clamp<Nanos>(median_spacing(data.gpus[0].at), 1, kDay);
   const auto moved = [&](Nanos at) {

@@ -138,19 +138,23 @@ std::string host_of(const LogColumns& columns, std::string_view host, std::strin
 
 }  // namespace
 
+std::optional<Nanos> LogReader::read_timestamp(const LogColumns& columns, std::string_view text) {
+  times_.set_unit(columns.time_unit);
+  if (columns.elapsed)
+    if (const auto length = times_.read_duration(text)) return since_beginning(*length);
+  if (const auto at = times_.read(text)) return times_.since_beginning() ? since_beginning(*at) : *at;
+  if (const auto time = parse_time_of_day(text)) return time_of_day(*time);
+  const auto length = parse_elapsed(text);
+  if (!length) return std::nullopt;
+  const bool of_day = *length < kDay && text.find("day") == std::string_view::npos;  // "9:05:03"
+  return of_day ? time_of_day(*length) : since_beginning(*length);
+}
+
 std::optional<Nanos> LogReader::instant(const LogColumns& columns, const std::vector<std::string_view>& cells) {
-  if (columns.timestamp) {
-    const std::string_view text = cells[*columns.timestamp];
-    times_.set_unit(columns.time_unit);
-    if (columns.elapsed)
-      if (const auto length = times_.read_duration(text)) return since_beginning(*length);
-    if (const auto at = times_.read(text)) return times_.since_beginning() ? since_beginning(*at) : *at;
-    if (const auto time = parse_time_of_day(text)) return time_of_day(*time);
-    const auto length = parse_elapsed(text);
-    if (!length) return std::nullopt;
-    const bool of_day = *length < kDay && text.find("day") == std::string_view::npos;  // "9:05:03"
-    return of_day ? time_of_day(*length) : since_beginning(*length);
-  }
+  if (const auto clock = columns.clock())
+    minutes_only_ = minutes_only_ && std::count(cells[*clock].begin(), cells[*clock].end(), ':') == 1;
+  if (columns.timestamp) return read_timestamp(columns, cells[*columns.timestamp]);
+  if (!columns.time) return columns.date ? parse_date(cells[*columns.date]) : std::nullopt;
   const auto time = parse_time_of_day(cells[*columns.time]);
   if (!columns.date) return time ? std::optional(time_of_day(*time)) : std::nullopt;
   const auto date = time ? parse_date(cells[*columns.date]) : std::nullopt;
@@ -174,55 +178,56 @@ bool is_a_message(const LogColumns& columns, const std::vector<std::string_view>
 }
 }  // namespace
 
+bool LogReader::has_identity(const LogColumns& columns, std::string_view identity, const LineCursor& at) {
+  const auto name = columns.identity();
+  const bool digit_first = !identity.empty() && is_digit(identity[0]);  // as no word for an absence has it
+  if (name && !digit_first && absence_of(identity)) {
+    if (tells_of_a_lost_gpu(identity)) note_lost_gpu(identity, at);
+    problem(at.number(), column_of(identity, at.line()),
+            fmt::format("cannot tell the GPU from '{}'", shorten(identity)));
+    return false;
+  }
+  const bool uuid = identity.starts_with("GPU-") || identity.starts_with("MIG-");
+  if (columns.index && name == columns.index && !uuid && (identity.empty() || !is_digit(identity.back()))) {
+    problem(at.number(), column_of(identity, at.line()), fmt::format("'{}' is no GPU's index", shorten(identity)));
+    return false;
+  }
+  return true;
+}
+
 void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at) {
   const auto text_at = [&](const std::optional<std::size_t>& column) {
     return column ? cells[*column] : std::string_view();
   };
   const auto name = columns.identity();
   const std::string_view identity = text_at(name);
-  const bool digit_first = !identity.empty() && is_digit(identity[0]);  // as no word for an absence has it
-  if (name && !digit_first && absence_of(identity)) {
-    if (tells_of_a_lost_gpu(identity)) note_lost_gpu(identity, at);
-    problem(at.number(), column_of(identity, at.line()),
-            fmt::format("cannot tell the GPU from '{}'", shorten(identity)));
-    return;
-  }
-  const bool uuid = identity.starts_with("GPU-") || identity.starts_with("MIG-");
-  if (columns.index && name == columns.index && !uuid && (identity.empty() || !is_digit(identity.back()))) {
-    problem(at.number(), column_of(identity, at.line()), fmt::format("'{}' is no GPU's index", shorten(identity)));
-    return;
-  }
+  if (!has_identity(columns, identity, at)) return;
   // The time first: a line that has none is no row, and must not bring a GPU into being.
-  const auto clock = columns.timestamp ? columns.timestamp : columns.time;
+  const auto clock = columns.clock();
   const auto stamp = clock ? clock : columns.date;
-  std::optional<Nanos> when;
-  if (clock) {
-    minutes_only_ = minutes_only_ && std::count(cells[*clock].begin(), cells[*clock].end(), ':') == 1;
-    when = instant(columns, cells);
-  } else if (columns.date) {
-    when = parse_date(cells[*columns.date]);
-  }
+  std::optional<Nanos> when = instant(columns, cells);
   if (stamp && !when && is_a_message(columns, cells, *stamp)) return message(at);
-  if (stamp && !when) {
-    problem(at.number(), column_of(cells[*stamp], at.line()),
-            fmt::format("cannot read '{}' as a time", shorten(cells[*stamp])));
-    return;
-  }
+  if (stamp && !when)
+    return problem(at.number(), column_of(cells[*stamp], at.line()),
+                   fmt::format("cannot read '{}' as a time", shorten(cells[*stamp])));
   if (stamp && !clock && !first_date_) first_date_ = when;
   const std::string host = host_of(columns, text_at(columns.host), identity);
   const std::size_t gpu = builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index), host);
-  if (gpu == LogBuilder::kTooMany) {
-    problem(at.number(), column_of(identity, at.line()), "too many different GPUs");
-    return;
-  }
+  if (gpu == LogBuilder::kTooMany)
+    return problem(at.number(), column_of(identity, at.line()), "too many different GPUs");
   if (!clock) when = round_time(gpu);
   builder_.data().names_gpus = name.has_value() || builder_.data().gpus.size() > 1;  // by their hosts
   builder_.row(gpu, *when, at.number());
   if (rows() == 1)
     for (Event& event : builder_.data().events) event.at = *when;  // of the lines above the first row
   last_at_ = *when;
-  if (columns.pci && builder_.data().gpus[gpu].device.pci_bus_id.empty())
-    builder_.data().gpus[gpu].device.pci_bus_id = lower(cells[*columns.pci]);
+  readings(columns, cells, gpu, at);
+}
+
+void LogReader::readings(LogColumns& columns, const std::vector<std::string_view>& cells, std::size_t gpu,
+                         const LineCursor& at) {
+  Device& device = builder_.data().gpus[gpu].device;
+  if (columns.pci && device.pci_bus_id.empty()) device.pci_bus_id = lower(cells[*columns.pci]);
   if (columns.phase) builder_.phase(cells[*columns.phase], at.number());
   for (LogField& field : columns.metrics) reading(field, cells[field.column], at);
   if (!columns.reasons.empty()) reason_bits(columns, cells, at);

@@ -70,6 +70,7 @@ struct LogColumns {
   bool numbered_hosts = false;  // hosts are named by numbers
   std::size_t reasons_slot = 0;
   [[nodiscard]] std::optional<std::size_t> identity() const;
+  [[nodiscard]] std::optional<std::size_t> clock() const { return timestamp ? timestamp : time; }
 };
 
 using ColumnFinder = std::function<std::optional<ColumnRule>(std::string_view header)>;
@@ -114,7 +115,13 @@ class LogReader {
   [[nodiscard]] Result<Recording> finish();
 
  private:
+  // False, and told, where a row does not say which GPU it is about.
+  bool has_identity(const LogColumns& columns, std::string_view identity, const LineCursor& at);
+  [[nodiscard]] std::optional<Nanos> read_timestamp(const LogColumns& columns, std::string_view text);
+  // By the row's own times; nothing where it has none, or none that can be read.
   [[nodiscard]] std::optional<Nanos> instant(const LogColumns& columns, const std::vector<std::string_view>& cells);
+  // The cells that are no time, and name no GPU.
+  void readings(LogColumns& columns, const std::vector<std::string_view>& cells, std::size_t gpu, const LineCursor& at);
   bool take_sm_share(std::size_t column, const ColumnFinder& find, LogColumns& columns);
   void settle_scale(ColumnRule& rule, std::size_t slot);
   [[nodiscard]] Nanos time_of_day(Nanos time);

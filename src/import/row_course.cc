@@ -52,14 +52,18 @@ bool fills(Nanos interval, std::size_t rows_of_a_time, Nanos spacing) {
 
 namespace {
 
+// The cell of a row, at the end of a column; `from`: nullptr where its GPU has no such column.
+void append_cell(Column& to, const Column* from, std::size_t row) {
+  constexpr auto kMissing = static_cast<std::uint8_t>(Absent::kNotSampled);
+  to.values.push_back(from && from->has(row) ? from->values[row] : 0);
+  to.absent.push_back(!from ? kMissing : from->absent.empty() ? std::uint8_t{0} : from->absent[row]);
+}
+
 // The rows of all as those of one, in the order of the log; those of a time are spread over the time to the next.
 GpuLog as_one(std::vector<GpuLog> gpus) {
   for (GpuLog& gpu : gpus) fill_columns(gpu);
   const std::vector<Nanos> times = gpus[0].at;
   const Nanos spacing = median_spacing(times);
-  const auto column_of = [](GpuLog& gpu, Metric metric) {
-    return std::find_if(gpu.columns.begin(), gpu.columns.end(), [&](const Column& c) { return c.metric == metric; });
-  };
   GpuLog one = gpus[0];
   one.at.clear(), one.lines.clear(), one.free_memory.clear();
   for (Column& column : one.columns) column.values.clear(), column.absent.clear();
@@ -70,15 +74,7 @@ GpuLog as_one(std::vector<GpuLog> gpus) {
       one.at.push_back(times[i] + room / static_cast<Nanos>(gpus.size()) * static_cast<Nanos>(g));
       one.lines.push_back(from.lines[i]);
       if (i < from.free_memory.size()) one.free_memory.push_back(from.free_memory[i]);
-      for (Column& column : one.columns) {
-        const auto read = column_of(from, column.metric);
-        const bool has = read != from.columns.end() && read->has(i);
-        column.values.push_back(has ? read->values[i] : 0);
-        column.absent.push_back(has ? std::uint8_t{0}
-                                : read == from.columns.end() || read->absent.empty()
-                                    ? static_cast<std::uint8_t>(Absent::kNotSampled)
-                                    : read->absent[i]);
-      }
+      for (Column& column : one.columns) append_cell(column, from.column(column.metric), i);
     }
   }
   return one;

@@ -256,6 +256,10 @@ bool is_other_table(const std::vector<std::string_view>& cells) {
 
 namespace {
 
+Error no_log(const std::string& name, std::string_view what, std::string_view next) {
+  return {Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(next)};
+}
+
 // "[GPU 0] util: 87%" is a line that somebody printed.
 bool begins_json(std::string_view text) {
   if (!text.starts_with('[')) return text.starts_with('{');
@@ -268,23 +272,21 @@ bool begins_json(std::string_view text) {
 
 // Of XML and JSON of a tool that is not known, what is in it; nothing of other texts.
 std::optional<Error> unknown_structure(const std::string& name, std::string_view head) {
-  const auto unknown = [&](std::string_view what, std::string_view next) {
-    return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(next)};
-  };
   if (trim(head).starts_with("<?xml"))
-    return unknown(
-        fmt::format("XML of a tool that is not known, not a log{}", elements_words(head)),
+    return no_log(
+        name, fmt::format("XML of a tool that is not known, not a log{}", elements_words(head)),
         fmt::format("{}, such as a table with a time, utilization.gpu in percent and memory.used in MiB", kAccepted));
   if (begins_json(trim(head))) {
     if (const auto lines = lines_of_records(head.substr(0, std::min(head.size(), head.rfind('\n')))))
-      return unknown(
+      return no_log(
+          name,
           fmt::format("records of a collector of logs, whose lines are no log that is known; the first is '{}'",
                       visible(std::string_view(*lines).substr(0, std::min<std::size_t>(120, lines->find('\n'))))),
           fmt::format("rows without a header: --columns utilization.gpu,memory.used,… names their cells; or {}", kLog));
     if (head.find("\"op_code\"") != std::string_view::npos)
-      return unknown("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
-    return unknown(
-        fmt::format("JSON of a tool that is not known, not a log{}", keys_words(head)),
+      return no_log(name, "this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
+    return no_log(
+        name, fmt::format("JSON of a tool that is not known, not a log{}", keys_words(head)),
         fmt::format("{}, such as a table of it with a time, utilization.gpu in percent and memory.used in MiB; or "
                     "{}",
                     kAccepted, kLog));
@@ -316,58 +318,78 @@ Error unknown_table(const std::string& name, const std::vector<std::string_view>
                       kLog)};
 }
 
-Error unknown_file(const std::string& name, std::string_view text) {
-  const auto error = [&](std::string_view what, std::string_view next) {
-    return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(next)};
-  };
-  const std::string_view head = text.substr(0, kHead);
-  if (trim(head).empty()) return error("the file is empty", kAccepted);
+namespace {
+
+// What a file is by its first bytes, its name, or words that stand in it.
+std::optional<Error> known_content(const std::string& name, std::string_view head) {
+  if (trim(head).empty()) return no_log(name, "the file is empty", kAccepted);
   for (const Kind& kind : kKinds) {
     if (!head.starts_with(kind.begins) || !name.ends_with(kind.ends)) continue;
     std::string next(kind.next);
     if (const auto place = next.find("{}"); place != std::string::npos) next.replace(place, 2, typed_word(name));
-    return error(fmt::format("{}, and no log of GPUs", kind.what), next);
+    return no_log(name, fmt::format("{}, and no log of GPUs", kind.what), next);
   }
-  if (is_tensorboard(head)) return error("what a job wrote for TensorBoard, which has no readings of GPUs", kRun);
-  if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
-  if (head.find("NVSMI LOG") != std::string_view::npos) return error("this is nvidia-smi's text for people", kLog);
+  if (is_tensorboard(head))
+    return no_log(name, "what a job wrote for TensorBoard, which has no readings of GPUs", kRun);
+  if (head.find('\0') != std::string_view::npos) return no_log(name, "a binary file, not a log", kAccepted);
+  if (head.find("NVSMI LOG") != std::string_view::npos)
+    return no_log(name, "this is nvidia-smi's text for people", kLog);
   if (const FailedTool* failed = failed_tool(head))
-    return error(fmt::format("no reading of a GPU; it says '…{}…': {}", failed->words, failed->means), failed->next);
+    return no_log(name, fmt::format("no reading of a GPU; it says '…{}…': {}", failed->words, failed->means),
+                  failed->next);
   for (const Text& known : kTexts)
-    if (head.find(known.words) != std::string_view::npos) return error(known.what, known.next);
+    if (head.find(known.words) != std::string_view::npos) return no_log(name, known.what, known.next);
+  return std::nullopt;
+}
+
+// A table that is known, by the names of its columns, and has no readings over time.
+std::optional<Error> known_table(const std::string& name, std::string_view head,
+                                 const std::vector<std::string_view>& cells) {
+  if (is_accounting(cells))
+    return no_log(name,
+                  fmt::format("a list of processes that have ended, as of --query-accounted-apps: {}nothing of what "
+                              "the GPU did when",
+                              has_times_of_day(cells) ? "" : "it has no times of day, and "),
+                  kLog);
+  if (is_process_header(cells) || head.find("process_name") != std::string_view::npos)
+    return no_log(name,
+                  "this is a log of processes, as of --query-compute-apps: their memory, and nothing that the GPU did",
+                  kLog);
+  if (is_nsys_stats(cells))
+    return no_log(name, "a table of nsys stats, which are rows of a report of Nsight Systems", kExport);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Error unknown_file(const std::string& name, std::string_view text) {
+  const std::string_view head = text.substr(0, kHead);
+  if (auto known = known_content(name, head)) return std::move(*known);
   const Seen seen = look_at(head);
   const auto cells = csv_cells(seen.first);
-  if (is_accounting(cells))
-    return error(fmt::format("a list of processes that have ended, as of --query-accounted-apps: {}nothing of what the "
-                             "GPU did when",
-                             has_times_of_day(cells) ? "" : "it has no times of day, and "),
-                 kLog);
-  if (is_process_header(cells) || head.find("process_name") != std::string_view::npos)
-    return error("this is a log of processes, as of --query-compute-apps: their memory, and nothing that the GPU did",
-                 kLog);
-  if (is_nsys_stats(cells))
-    return error("a table of nsys stats, which are rows of a report of Nsight Systems", kExport);
+  if (auto known = known_table(name, head, cells)) return std::move(*known);
   if (name.ends_with(".toml"))
-    return error("tasks of a batch, not a log", fmt::format("headroom batch {} runs them", typed_word(name)));
+    return no_log(name, "tasks of a batch, not a log", fmt::format("headroom batch {} runs them", typed_word(name)));
   if (auto known = unknown_structure(name, head)) return std::move(*known);
   constexpr std::size_t kEnough = 3, kShown = 120;
   if (seen.table) return unknown_table(name, cells);
   if (const auto row = row_of_blanks(seen.first); !row.empty())
-    return error(
-        fmt::format("rows of {} cells between blanks and no header, so what they mean is not known", row.size()),
+    return no_log(
+        name, fmt::format("rows of {} cells between blanks and no header, so what they mean is not known", row.size()),
         columns_hint({row.begin(), row.end()}));
-  if (!seen.table && seen.readings >= kEnough)
-    return error(fmt::format("rows of {} numbers and no header, so what they mean is not known", seen.cells),
-                 "say it with --columns utilization.gpu,memory.used,… in the order given to --query-gpu");
+  if (seen.readings >= kEnough)
+    return no_log(name, fmt::format("rows of {} numbers and no header, so what they mean is not known", seen.cells),
+                  "say it with --columns utilization.gpu,memory.used,… in the order given to --query-gpu");
   if (is_metric_of_mlflow(seen.first))
-    return error("times and values of one metric, and no name of it, as MLflow keeps them",
-                 fmt::format("if it is the utilisation: tr ' ' , < {} | headroom why - --columns "
-                             "timestamp,utilization.gpu,-",
-                             typed_word(name)));
+    return no_log(name, "times and values of one metric, and no name of it, as MLflow keeps them",
+                  fmt::format("if it is the utilisation: tr ' ' , < {} | headroom why - --columns "
+                              "timestamp,utilization.gpu,-",
+                              typed_word(name)));
   if (seen.first.find(',') == std::string_view::npos && is_csv_header(words_of(seen.first)))
-    return error("a table between blanks, as pandas prints it", "save it: df.to_csv(\"gpu.csv\")");
-  if (seen.progress >= kEnough) return error("what a program printed, without a reading of a GPU", kRun);
-  return error(
+    return no_log(name, "a table between blanks, as pandas prints it", "save it: df.to_csv(\"gpu.csv\")");
+  if (seen.progress >= kEnough) return no_log(name, "what a program printed, without a reading of a GPU", kRun);
+  return no_log(
+      name,
       fmt::format("a text in which no reading of a GPU is known; it begins with '{}'", seen.first.substr(0, kShown)),
       kLog);
 }
