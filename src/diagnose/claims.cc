@@ -187,9 +187,7 @@ int rank_of(const Finding& finding) {
   if (finding.cause == Cause::kDeviceLost) return -1;
   if (finding.cause == Cause::kOwnersUnknown || finding.cause == Cause::kMonitoringMostlyElse) return 0;
   if (finding.cause == Cause::kMemoryLimited && finding.confidence == Confidence::kHigh) return 0;
-  const bool spare = finding.cause == Cause::kMoreGpusThanUseful ||
-                     (!finding.candidates.empty() && finding.candidates.front() == Cause::kMoreGpusThanUseful);
-  return spare ? 2 : 1;
+  return is_likeliest(finding, Cause::kMoreGpusThanUseful) ? 2 : 1;
 }
 
 bool comes_first(const Finding& one, const Finding& other) {

@@ -35,36 +35,6 @@ namespace {
 
 bool told_by_the_job(const Phase& phase) { return phase.named_by == "marks" || phase.named_by == "nvtx"; }
 
-// What a finding's time went to, and its accounts; where one place ends and the next begins looks do not tell to the
-// moment.
-struct Whereabouts {
-  std::set<std::int32_t> places;
-  std::set<Account> accounts;
-};
-
-Whereabouts whereabouts(const Finding& finding) {
-  constexpr double kLeast = 0.05;  // of its time
-  std::map<std::int32_t, Nanos> by_place;
-  Whereabouts found;
-  for (const ClaimedPiece& piece : finding.claims) {
-    if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
-    found.accounts.insert(piece.account);
-  }
-  for (const auto& [place, ns] : by_place)
-    if (static_cast<double>(ns) >= kLeast * static_cast<double>(finding.cost())) found.places.insert(place);
-  return found;
-}
-
-// A function of these, called by another, and of another account: that is a part of something else.
-bool by_another_caller(const Analysis& a, const Whereabouts& own, const Slice& slice) {
-  if (slice.where < 0 || own.places.contains(slice.where) || own.accounts.contains(slice.account)) return false;
-  const auto function = [&](std::int32_t place) {
-    return function_of(a.ledger.places[static_cast<std::size_t>(place)]);
-  };
-  return std::any_of(own.places.begin(), own.places.end(),
-                     [&](std::int32_t place) { return function(place) == function(slice.where); });
-}
-
 struct ToldPhases {
   std::set<std::int32_t> phases;
   std::set<std::int64_t> pids;  // of processes that name them
@@ -88,55 +58,85 @@ ToldPhases told_phases(const Analysis& a, const Claims& claims) {
   return told;
 }
 
+// A finding's own time, as other time is compared with it.
+struct OwnTime {
+  std::set<std::int32_t> places;        // where a good part of it lies; looks do not tell to the moment where one ends
+  std::set<std::int32_t> input_places;  // of that in which it waited for its data
+  std::set<Account> accounts;
+  ToldPhases told;
+  bool all_told = false;  // who says where it validates says of the rest that it is something else
+};
+
+OwnTime own_time(const Analysis& a, const Finding& finding) {
+  constexpr double kLeast = 0.05, kAllOfIt = 0.95;  // of its time
+  const auto cost = static_cast<double>(finding.cost());
+  OwnTime own;
+  own.told = told_phases(a, finding.claims);
+  own.all_told = finding.cause == Cause::kValidation && static_cast<double>(own.told.time) >= kAllOfIt * cost;
+  std::map<std::int32_t, Nanos> by_place;
+  for (const ClaimedPiece& piece : finding.claims) {
+    own.accounts.insert(piece.account);
+    if (piece.where < 0) continue;
+    by_place[piece.where] += piece.end - piece.begin;
+    if (piece.account == Account::kInput) own.input_places.insert(piece.where);
+  }
+  for (const auto& [place, ns] : by_place)
+    if (static_cast<double>(ns) >= kLeast * cost) own.places.insert(place);
+  return own;
+}
+
+// A function of these, called by another, and of another account: that is a part of something else.
+bool by_another_caller(const Analysis& a, const OwnTime& own, const Slice& slice) {
+  if (slice.where < 0 || own.places.contains(slice.where) || own.accounts.contains(slice.account)) return false;
+  const auto function = [&](std::int32_t place) {
+    return function_of(a.ledger.places[static_cast<std::size_t>(place)]);
+  };
+  return std::any_of(own.places.begin(), own.places.end(),
+                     [&](std::int32_t place) { return function(place) == function(slice.where); });
+}
+
+// The job itself names it as something else.
+bool named_otherwise(const Analysis& a, const OwnTime& own, const Slice& slice) {
+  if (slice.named < 0) return own.all_told && own.told.pids.contains(slice.pid);
+  return !own.told.phases.empty() && !own.told.phases.contains(slice.named) &&
+         told_by_the_job(a.phases[static_cast<std::size_t>(slice.named)]);
+}
+
+// Stacks that know validation where they see it, and saw other code.
+bool saw_other_code(const OwnTime& own, const Slice& slice) {
+  return own.accounts.contains(Account::kValidationHost) && slice.account == Account::kHostCode &&
+         slice.tiers.has("Y") && slice.where >= 0 && !own.places.contains(slice.where);
+}
+
+// Whether time that is no end of the work may have the cause of the finding.
+bool may_be_of(const Analysis& a, const Finding& finding, const OwnTime& own, const Slice& slice) {
+  // That it waited for its data is told, what kept the data is not.
+  if (slice.account == Account::kInput) return own.accounts.contains(Account::kInput) || !is_told(slice);
+  // The first batch is waited for before the first kernel, at the same place; and who wants a core starts slowly, too.
+  if (slice.account == Account::kStartup)
+    return own.input_places.contains(slice.where) || finding.cause == Cause::kCpuOversubscribed;
+  if (named_otherwise(a, own, slice)) return false;
+  // That it writes is told, and what it did before may be a part of that.
+  if (slice.account == Account::kCheckpoint && may_be(finding, Cause::kCheckpointSync)) return true;
+  // Looks at stacks do not tell to the moment where waiting for kernels ended and this began.
+  if (slice.account == Account::kSync && !slice.tiers.has("X") && !slice.tiers.has("C")) return true;
+  // More of the same code, in pauses and between steps.
+  if (slice.account == Account::kHostCode && own.accounts.contains(slice.account) && own.places.contains(slice.where))
+    return true;
+  return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice) &&
+         !by_another_caller(a, own, slice) && !saw_other_code(own, slice);
+}
+
 // All time whose account is not sure, and which may have the cause of the finding.
 Claims unsure_time(const Analysis& a, const Finding& finding, bool ends) {
-  const ToldPhases told = told_phases(a, finding.claims);
-  // Who says where it validates says of the rest that it is something else.
-  constexpr double kAllOfIt = 0.95;
-  const bool said = finding.cause == Cause::kValidation &&
-                    static_cast<double>(told.time) >= kAllOfIt * static_cast<double>(finding.cost());
-  const auto elsewhere = [&](const Slice& slice) {
-    if (slice.named < 0) return said && told.pids.contains(slice.pid);
-    return !told.phases.empty() && !told.phases.contains(slice.named) &&
-           told_by_the_job(a.phases[static_cast<std::size_t>(slice.named)]);
-  };
-  std::set<std::int32_t> input_places;
-  bool input = false;
-  for (const ClaimedPiece& piece : finding.claims) {
-    if (piece.account != Account::kInput) continue;
-    input = true;
-    if (piece.where >= 0) input_places.insert(piece.where);
-  }
-  const Whereabouts own_time = whereabouts(finding);
-  const bool checkpoints = may_be(finding, Cause::kCheckpointSync);
-  // Stacks that know validation where they see it, and saw other code.
-  const auto other_code = [&](const Slice& slice) {
-    return own_time.accounts.contains(Account::kValidationHost) && slice.account == Account::kHostCode &&
-           slice.tiers.has("Y") && slice.where >= 0 && !own_time.places.contains(slice.where);
-  };
-  const auto may_be_this = [&](const Slice& slice) {
+  const OwnTime own = own_time(a, finding);
+  return claim(a, [&](std::size_t, const Slice& slice) {
+    if (a.held_for_nothing(slice)) return false;
     // What follows the last kernel is known by its place, not by what it was: it may be the last one of these pauses,
     // and is more of the same code where stacks say so.
-    if (slice.account == Account::kTeardown || an_end_lies_in(slice))
-      return ends || (slice.where >= 0 && own_time.places.contains(slice.where));
-    // That it writes is told, and what it did before may be a part of that.
-    if (slice.account == Account::kCheckpoint && checkpoints) return !elsewhere(slice);
-    // That it waited for its data is told, what kept the data is not.
-    if (slice.account == Account::kInput) return input || !is_told(slice);
-    // The first batch is waited for before the first kernel, at the same place; and who wants a core starts slowly,
-    // too.
-    if (slice.account == Account::kStartup)
-      return input_places.contains(slice.where) || finding.cause == Cause::kCpuOversubscribed;
-    // Looks at stacks do not tell to the moment where waiting for kernels ended and this began.
-    if (slice.account == Account::kSync && !slice.tiers.has("X") && !slice.tiers.has("C")) return !elsewhere(slice);
-    // More of the same code, in pauses and between steps.
-    if (slice.account == Account::kHostCode && own_time.accounts.contains(slice.account) && slice.where >= 0 &&
-        own_time.places.contains(slice.where))
-      return !elsewhere(slice);
-    return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice) && !elsewhere(slice) &&
-           !by_another_caller(a, own_time, slice) && !other_code(slice);
-  };
-  return claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });
+    if (slice.account == Account::kTeardown || an_end_lies_in(slice)) return ends || own.places.contains(slice.where);
+    return may_be_of(a, finding, own, slice);
+  });
 }
 
 std::string counting(Nanos more) {
@@ -165,37 +165,63 @@ std::string of_findings(const std::vector<std::string>& numbers) {
   return fmt::format("{} {}", numbers.size() == 1 ? "finding" : "findings", headroom::join(numbers, " and "));
 }
 
+// What a finding counts, its own time included; nothing where its bound counts no time.
+struct Counted {
+  std::size_t finding;
+  Claims time;
+};
+
+// What a finding counts beside its own time and no earlier one answers for, and the numbers of those that also count
+// some of it, or count some in its place.
+struct Uncounted {
+  Claims left;
+  Nanos taken = 0;
+  std::vector<std::string> also, instead;
+};
+
+Uncounted uncounted(const Analysis& a, const std::vector<Finding>& findings, const std::vector<Counted>& before,
+                    const Finding& finding) {
+  Uncounted rest{.left = without(finding.counted, finding.claims), .also = {}, .instead = {}};
+  const Nanos all = length(rest.left);
+  for (const auto& [index, counted] : before) {
+    const Nanos both = length(common(rest.left, counted));
+    const Claims taken = taken_by(findings[index], counted, finding, rest.left);
+    if (a.material(both - length(taken))) rest.also.push_back(fmt::format("{}", index + 1));
+    if (!a.material(length(taken))) continue;
+    rest.instead.push_back(fmt::format("{}", index + 1));
+    rest.left = without(rest.left, taken);
+  }
+  rest.taken = all - length(rest.left);
+  return rest;
+}
+
+std::string uncounted_words(const Uncounted& rest) {
+  std::string more = rest.left.empty() ? "" : counting(length(rest.left));
+  if (!rest.also.empty()) more += fmt::format(", as {} may", of_findings(rest.also));
+  if (!rest.instead.empty())
+    more += fmt::format(", while {} more that may have the same cause are counted in {}", human_duration(rest.taken),
+                        of_findings(rest.instead));
+  return more;
+}
+
 }  // namespace
 
 void count_once(const Analysis& a, std::vector<Finding>& findings) {
-  std::vector<std::pair<std::size_t, Claims>> before;
+  std::vector<Counted> before;
   for (std::size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
     if (!finding.gain || finding.counted.empty() || removal(a, finding.counted) != finding.gain->high) {
-      if (finding.cause && !finding.claims.empty()) before.emplace_back(i, Claims{});
+      if (finding.cause && !finding.claims.empty()) before.push_back({i, {}});
       continue;
     }
-    Claims left = without(finding.counted, finding.claims);
-    const Nanos other = length(left);
-    std::vector<std::string> there, twice;
-    for (const auto& [index, counted] : before) {
-      const Nanos both = length(common(left, counted));
-      const Claims taken = taken_by(findings[index], counted, finding, left);
-      if (a.material(length(taken))) there.push_back(fmt::format("{}", index + 1));
-      if (a.material(both - length(taken))) twice.push_back(fmt::format("{}", index + 1));
-      if (a.material(length(taken))) left = without(left, taken);
-    }
-    Claims with_left = united(finding.claims, left);
-    if (!there.empty() || !twice.empty()) {
+    const Uncounted rest = uncounted(a, findings, before, finding);
+    Claims time = united(finding.claims, rest.left);
+    if (!rest.instead.empty() || !rest.also.empty()) {
       Gain gain = *finding.gain;
-      gain.more = left.empty() ? "" : counting(length(left));
-      if (!twice.empty()) gain.more += fmt::format(", as {} may", of_findings(twice));
-      if (!there.empty())
-        gain.more += fmt::format(", while {} more that may have the same cause are counted in {}",
-                                 human_duration(other - length(left)), of_findings(there));
-      gains_by_removal(a, with_left, finding, std::move(gain));
+      gain.more = uncounted_words(rest);
+      gains_by_removal(a, time, finding, std::move(gain));
     }
-    before.emplace_back(i, std::move(with_left));
+    before.push_back({i, std::move(time)});
   }
 }
 

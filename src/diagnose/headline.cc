@@ -55,21 +55,24 @@ std::string batch_words(const Analysis& a, Account account) {
   }
 }
 
+// The account with most of a batch's time besides what counts as computing: that of thrown-away work and of tasks under
+// way, too, where no task counts.
+std::pair<Account, Nanos> largest_besides(const Analysis& a, bool none_counts) {
+  std::pair<Account, Nanos> largest{Account::kUseful, 0};
+  for (const AccountInfo& account : kAccounts) {
+    const bool computes = account.id == Account::kUseful ||
+                          (none_counts && (account.id == Account::kDiscarded || account.id == Account::kUnderWay));
+    if (const Nanos ns = a.ledger.total(account.id); !computes && ns > largest.second) largest = {account.id, ns};
+  }
+  return largest;
+}
+
 // "The 2 GPUs computed for 81 % of 0:47 each; 6 % was start-up of 252 tasks."
 std::string batch_headline(const Analysis& a) {
   const Nanos useful = a.ledger.total(Account::kUseful), lost = a.ledger.total(Account::kDiscarded);
   const Nanos under_way = a.ledger.total(Account::kUnderWay);
   const bool none_counts = useful == 0 && lost + under_way > 0;
-  Account largest = Account::kUseful;
-  Nanos most = 0;
-  for (const AccountInfo& account : kAccounts) {
-    const bool said = account.id == Account::kUseful ||
-                      (none_counts && (account.id == Account::kDiscarded || account.id == Account::kUnderWay));
-    if (const Nanos ns = a.ledger.total(account.id); !said && ns > most) {
-      most = ns;
-      largest = account.id;
-    }
-  }
+  const auto [largest, most] = largest_besides(a, none_counts);
   std::vector<std::size_t> all(a.devices.size());
   std::iota(all.begin(), all.end(), 0U);
   std::string each = mean_of(apart_words(a, all, [&](std::size_t device) {

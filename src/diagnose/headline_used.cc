@@ -261,54 +261,68 @@ std::optional<std::string> about_log(const Analysis& a, const std::vector<std::s
 }
 
 // How a loss is said where most of it is of findings that tell it nearer than its account does.
+struct NearerPhrase {
+  Account account;
+  bool (*is_told_by)(const Finding& finding, Account account);
+  std::string_view text;
+};
+
+// Whose prompt it is at, and what it sleeps for, is no code that could be cheaper.
+bool waits_for_somebody(const Finding& finding, Account) { return finding.cause == Cause::kInteractiveHoldingGpu; }
+bool said_asleep(const Finding& finding, Account) { return finding.asleep || finding.mostly_waits; }
+template <Cause kCause>
+bool mainly_by(const Finding& finding, Account account) {
+  return finding.cause == kCause && main_account(finding.claims) == account;
+}
+
+constexpr std::array kNearerPhrases{
+    NearerPhrase{Account::kHostCode, waits_for_somebody, "waited {} for somebody"},
+    NearerPhrase{Account::kHostCode, said_asleep, kAsleep},
+    NearerPhrase{Account::kHostCode, mainly_by<Cause::kCpuOversubscribed>, kWantsCore},
+    NearerPhrase{Account::kUnexplained, waits_for_somebody, "waited {} for somebody"},
+    NearerPhrase{Account::kSync, mainly_by<Cause::kCpuOversubscribed>,
+                 "waited {} while the job synchronised and wanted a CPU core"},
+    NearerPhrase{Account::kSync, mainly_by<Cause::kGilContention>, "waited {} for Python's interpreter (GIL)"},
+    NearerPhrase{Account::kCheckpoint, mainly_by<Cause::kCheckpointSync>, "waited {} while the job saved its state"},
+};
+
 std::string_view words_of(const Analysis& a, const std::vector<Finding>& findings, const Phrase& phrase, Nanos lost) {
-  const auto mostly_so = [&](const auto& is_so) {
+  if (phrase.account == Account::kNoTask && a.job.has_job) return "stood without a process of the job for {}";
+  if (phrase.account == Account::kTeardown && goes_on(a.meta)) return "stayed held for {} after the last kernel so far";
+  for (const NearerPhrase& nearer : kNearerPhrases) {
+    if (nearer.account != phrase.account) continue;
     Nanos so = 0;
-    for (const Finding& finding : findings) so += is_so(finding) ? finding.cost() : 0;
-    return is_most(a, so, lost);
-  };
-  const auto mostly_by = [&](Cause cause) {
-    return mostly_so([&](const Finding& finding) {
-      return finding.cause == cause && main_account(finding.claims) == phrase.account;
-    });
-  };
-  switch (phrase.account) {
-    case Account::kNoTask:  // of a job, which may have done something else
-      return a.job.has_job ? "stood without a process of the job for {}" : phrase.text;
-    case Account::kHostCode:
-    case Account::kUnexplained:
-      // Whose prompt it is at, and what it sleeps for, is no code that could be cheaper.
-      if (mostly_so([](const Finding& finding) { return finding.cause == Cause::kInteractiveHoldingGpu; }))
-        return "waited {} for somebody";
-      if (phrase.account == Account::kUnexplained) return phrase.text;
-      if (mostly_so([](const Finding& finding) { return finding.asleep || finding.mostly_waits; })) return kAsleep;
-      return mostly_by(Cause::kCpuOversubscribed) ? kWantsCore : phrase.text;
-    case Account::kSync:
-      if (mostly_by(Cause::kCpuOversubscribed)) return "waited {} while the job synchronised and wanted a CPU core";
-      return mostly_by(Cause::kGilContention) ? "waited {} for Python's interpreter (GIL)" : phrase.text;
-    case Account::kCheckpoint:
-      return mostly_by(Cause::kCheckpointSync) ? "waited {} while the job saved its state" : phrase.text;
-    case Account::kTeardown:
-      return goes_on(a.meta) ? "stayed held for {} after the last kernel so far" : phrase.text;
-    default:
-      return phrase.text;
+    for (const Finding& finding : findings) so += nearer.is_told_by(finding, phrase.account) ? finding.cost() : 0;
+    if (is_most(a, so, lost)) return nearer.text;
   }
+  return phrase.text;
+}
+
+struct LargestLoss {
+  const Phrase* phrase = nullptr;
+  Nanos time = 0;
+};
+
+LargestLoss largest_loss(const Analysis& a, const Told& told, const std::vector<std::size_t>& devices,
+                         bool unread_said) {
+  LargestLoss largest;
+  for (const Phrase& phrase : kPhrases) {
+    if (phrase.account == Account::kUnobserved && unread_said) continue;
+    if (phrase.account == Account::kNotUsed && may_have_missed_kernels(a)) continue;
+    Nanos time = 0;
+    for (const std::size_t device : devices) time += told.of(phrase.account, device);
+    if (time > largest.time) largest = {&phrase, time};
+  }
+  return largest;
 }
 
 // " It waited 77 % for its data."; "" where no loss is worth a word. What no reading covers may have been said.
 std::string loss_words(const Analysis& a, const std::vector<Finding>& findings, const std::vector<std::size_t>& devices,
                        bool unread_said) {
   const Told told(a, findings);
-  const Phrase* largest = nullptr;
-  Nanos most = 0;
-  for (const Phrase& phrase : kPhrases) {
-    if (phrase.account == Account::kUnobserved && unread_said) continue;
-    if (phrase.account == Account::kNotUsed && may_have_missed_kernels(a)) continue;
-    Nanos ns = 0;
-    for (const std::size_t device : devices) ns += told.of(phrase.account, device);
-    if (ns > most) most = ns, largest = &phrase;
-  }
-  if (!largest || share_of_time(a, most, devices) < a.limits[Threshold::kWorthSaying]) return "";
+  const LargestLoss loss = largest_loss(a, told, devices, unread_said);
+  const Phrase* const largest = loss.phrase;
+  if (!largest || share_of_time(a, loss.time, devices) < a.limits[Threshold::kWorthSaying]) return "";
   const double foreign = share_of_time(a, total_of(a, Account::kForeign, devices), devices);
   const std::string others = largest->account != Account::kForeign && foreign >= a.limits[Threshold::kMaterial]
                                  ? fmt::format(" Kernels of other programs ran for {}.", human_percent(foreign))
@@ -316,15 +330,15 @@ std::string loss_words(const Analysis& a, const std::vector<Finding>& findings, 
   std::string shares =
       apart_words(a, devices, [&](std::size_t device) { return share_of_span(a, told.of(largest->account, device)); });
   const bool one = devices.size() == 1;
-  const std::string lost = human_percent(share_of_time(a, most, devices));
+  const std::string lost = human_percent(share_of_time(a, loss.time, devices));
   const std::string phase = largest->account == Account::kUnexplained ? phase_of_idle(a, devices) : "";
   if (!phase.empty())
     return fmt::format(" {} stood idle {}{}, most of it {}.{}", one ? "It" : "They", lost, mean_of(shares), phase,
                        others);
-  const std::string_view words = words_of(a, findings, *largest, most);
+  const std::string_view words = words_of(a, findings, *largest, loss.time);
   const bool code = (words == kCode || words == kAsleep || words == kWantsCore) && shares.empty();
   const std::string_view they = one ? "It" : shares.empty() || code ? "They" : "On average they";
-  if (code) shares = mostly(a, devices, largest->account, most);
+  if (code) shares = mostly(a, devices, largest->account, loss.time);
   return fmt::format(" {} {}{}.{}", they, fmt::format(fmt::runtime(words), lost), shares, others);
 }
 

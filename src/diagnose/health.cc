@@ -29,31 +29,23 @@ std::string whose_words(const Analysis& a) {
   return named ? "the log names the processes that were there" : "whose they were is not recorded";
 }
 
-HealthCheck runs_on_gpu(const Analysis& a) {
-  const Nanos own = a.ledger.busy() - a.ledger.total(Account::kForeign);
-  const bool unseen = a.ledger.budget() > 0 && a.ledger.total(Account::kUnobserved) == a.ledger.budget();
-  if (unseen) return {"runs_on_gpu", Answer::kUnknown, "no reading says whether kernels ran"};
-  if (own <= 0 && may_have_missed_kernels(a))
-    return {"runs_on_gpu", Answer::kUnknown,
-            fmt::format("no kernel of it was seen, and nothing is known of the last {}{}",
-                        human_duration(unseen_at_end(a)), a.devices.size() == 1 ? "" : " of GPU time")};
-  if (!a.job.has_contexts)
-    return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
-            own > 0 ? "kernels ran; " + whose_words(a) : "no kernel was seen in the recorded time"};
-  // Between two looks at the list it may have had one; where a look showed one it had.
-  const auto any_use = [&](const auto& wanted) {
-    return std::any_of(a.job.uses.begin(), a.job.uses.end(),
-                       [&](const ContextUse& use) { return use.ours && wanted(use); });
-  };
-  const bool held =
-      any_use([&](const ContextUse& use) { return use.held_from < a.window.end && use.end > a.window.begin; });
-  const bool seen =
-      any_use([&](const ContextUse& use) { return use.first_seen < a.window.end && use.last_seen > a.window.begin; });
-  if (own > 0 && !held && !a.job.batch.present)
-    return {"runs_on_gpu", Answer::kUnknown,
-            fmt::format("kernels of unlisted processes ran for {}", human_duration(own))};
-  if (own > 0) return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
-  if (held && !seen && !a.job.batch.present)
+// Between two looks at the list it may have had one; where a look showed one it had.
+bool held_a_context(const Analysis& a) {
+  return std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
+    return use.ours && use.held_from < a.window.end && use.end > a.window.begin;
+  });
+}
+
+bool was_seen_with_one(const Analysis& a) {
+  return std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
+    return use.ours && use.first_seen < a.window.end && use.last_seen > a.window.begin;
+  });
+}
+
+// Of a job whose contexts were listed.
+HealthCheck ran_no_kernel(const Analysis& a) {
+  const bool held = held_a_context(a);
+  if (held && !was_seen_with_one(a) && !a.job.batch.present)
     return {"runs_on_gpu", Answer::kUnknown, "no kernel ran in this time, and no look at the driver's list lies in it"};
   if (a.goes_on)
     return {"runs_on_gpu", Answer::kUnknown,
@@ -67,6 +59,24 @@ HealthCheck runs_on_gpu(const Analysis& a) {
           held                ? "it held a context and no kernel ran"
           : was_met_midway(a) ? "it held no compute context in this time"
                               : "it never held a compute context"};
+}
+
+HealthCheck runs_on_gpu(const Analysis& a) {
+  const Nanos own = a.ledger.busy() - a.ledger.total(Account::kForeign);
+  const bool unseen = a.ledger.budget() > 0 && a.ledger.total(Account::kUnobserved) == a.ledger.budget();
+  if (unseen) return {"runs_on_gpu", Answer::kUnknown, "no reading says whether kernels ran"};
+  if (own <= 0 && may_have_missed_kernels(a))
+    return {"runs_on_gpu", Answer::kUnknown,
+            fmt::format("no kernel of it was seen, and nothing is known of the last {}{}",
+                        human_duration(unseen_at_end(a)), a.devices.size() == 1 ? "" : " of GPU time")};
+  if (!a.job.has_contexts)
+    return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
+            own > 0 ? "kernels ran; " + whose_words(a) : "no kernel was seen in the recorded time"};
+  if (own <= 0) return ran_no_kernel(a);
+  if (!held_a_context(a) && !a.job.batch.present)
+    return {"runs_on_gpu", Answer::kUnknown,
+            fmt::format("kernels of unlisted processes ran for {}", human_duration(own))};
+  return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
 }
 
 // "bf16-mixed", "fp16", "True": yes. "32-true" (Lightning's word for plain), "float32", "no": no. Else nobody knows.
@@ -182,46 +192,49 @@ HealthCheck mixed_precision(const Analysis& a) {
   return {"mixed_precision", Answer::kNo, active};
 }
 
-HealthCheck memory(const Analysis& a) {
-  HealthCheck check{"memory", Answer::kUnknown, "memory use was not recorded"};
-  if (a.meta.origin == "run" && too_short_to_list(a)) {
-    check.evidence = "memory use: so short a job may lie between two readings";
-    return check;
+std::int64_t memory_size(const Analysis& a, std::size_t device) {  // 0: not recorded
+  return std::max<std::int64_t>(0, a.devices[device].device.memory_total_bytes.value_or(0));
+}
+
+// The GPU whose memory was the fullest; where no size is known, the one with most in use.
+std::optional<std::size_t> fullest_gpu(const Analysis& a) {
+  std::optional<std::size_t> fullest;
+  std::pair<bool, double> most{false, -1};  // whether its size is known; a share of it, else bytes
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
+    if (!used || used->samples == 0) continue;
+    const std::int64_t size = memory_size(a, device);
+    const std::pair level{size > 0, size > 0 ? used->max / static_cast<double>(size) : used->max};
+    if (level > most) most = level, fullest = device;
   }
-  double worst = -1, most = -1;  // a share of its size, and bytes where the size is not known
-  for (std::size_t i = 0; i < a.devices.size(); ++i) {
-    const MetricStats* used = a.stats_of(i, Metric::kMemoryUsed);
-    const auto total = a.devices[i].device.memory_total_bytes;
-    if (!used) continue;
-    if (used->samples == 0) {
-      if (worst < 0 && most < 0) check.evidence = "no reading of it in this time";
-      continue;
-    }
-    const std::string name = a.devices.size() > 1 ? a.device_name(i) + ": " : "";
-    if (!total || *total <= 0) {
-      if (worst < 0 && used->max > most)
-        check.evidence = fmt::format("{}{} at most; the GPU's size was not recorded", name,
-                                     human_bytes(static_cast<std::int64_t>(used->max)));
-      most = std::max(most, used->max);
-      continue;
-    }
-    const double share = used->max / static_cast<double>(*total);
-    if (share <= worst) continue;
-    worst = share;
-    check.good = share < a.limits[Threshold::kMemoryFull] ? Answer::kYes : Answer::kNo;
-    check.evidence =
-        fmt::format("{}{} of {} at most", name, human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
-    std::int64_t others = 0;
-    for (const Tenant& tenant : a.tenants)
-      if (tenant.device == i) others += tenant.peak_bytes;
-    if (others > 0) check.evidence += fmt::format(" (processes outside the job held {})", human_bytes(others));
-    const bool one_job = a.job.has_job && !a.job.batch.present && others == 0;
-    if (one_job && a.ledger.busy(i) > 0 && 2 * used->max < static_cast<double>(*total))
-      check.evidence += ": " + larger_batch_words(used->max, static_cast<double>(*total));
-    if (const std::string growth = memory_grows(a, i); !growth.empty()) {
-      check.good = Answer::kNo;
-      check.evidence += growth;
-    }
+  return fullest;
+}
+
+HealthCheck memory(const Analysis& a) {
+  if (a.meta.origin == "run" && too_short_to_list(a))
+    return {"memory", Answer::kUnknown, "memory use: so short a job may lie between two readings"};
+  const auto device = fullest_gpu(a);
+  const bool recorded = std::any_of(a.gpus.begin(), a.gpus.end(), [](const GpuAnalysis& gpu) {
+    return gpu.stats.find(Metric::kMemoryUsed) != nullptr;
+  });
+  if (!device)
+    return {"memory", Answer::kUnknown, recorded ? "no reading of it in this time" : "memory use was not recorded"};
+  const double used = a.stats_of(*device, Metric::kMemoryUsed)->max;
+  const auto size = static_cast<double>(memory_size(a, *device));
+  const std::string in_use = fmt::format("{}{}", a.devices.size() > 1 ? a.device_name(*device) + ": " : "",
+                                         human_bytes(static_cast<std::int64_t>(used)));
+  if (size <= 0) return {"memory", Answer::kUnknown, in_use + " at most; the GPU's size was not recorded"};
+  HealthCheck check{"memory", used / size < a.limits[Threshold::kMemoryFull] ? Answer::kYes : Answer::kNo,
+                    fmt::format("{} of {} at most", in_use, human_bytes(memory_size(a, *device)))};
+  std::int64_t others = 0;
+  for (const Tenant& tenant : a.tenants)
+    if (tenant.device == *device) others += tenant.peak_bytes;
+  if (others > 0) check.evidence += fmt::format(" (processes outside the job held {})", human_bytes(others));
+  const bool one_job = a.job.has_job && !a.job.batch.present && others == 0;
+  if (one_job && a.ledger.busy(*device) > 0 && 2 * used < size) check.evidence += ": " + larger_batch_words(used, size);
+  if (const std::string growth = memory_grows(a, *device); !growth.empty()) {
+    check.good = Answer::kNo;
+    check.evidence += growth;
   }
   // What a job takes in its last moment lies behind the last reading.
   const bool failed = a.meta.exit_code.value_or(0) != 0 && a.window.end >= a.meta.end && !a.job.batch.present;
@@ -283,18 +296,30 @@ bool read_late(const Analysis& a) {
   return read >= a.limits[Threshold::kMajority] * lived;
 }
 
-// Does anything still move in the last part of the time?
-HealthCheck progress(const Analysis& a) {
-  Nanos busy = 0, unseen = 0, last = a.window.begin, read = a.window.begin;
+// The last part of the time, and the ends of the last kernels and readings of all.
+struct LateTime {
+  Nanos busy = 0, unseen = 0;
+  Nanos last_busy, last_read;
+};
+
+LateTime late_time(const Analysis& a) {
+  LateTime late{.last_busy = a.window.begin, .last_read = a.window.begin};
   for (const DeviceTime& time : a.devices)
     for (const Slice& slice : time.slices) {
-      const Nanos late = std::max<Nanos>(0, slice.end - std::max(slice.begin, a.late_from));
-      if (is_busy(slice.account)) busy += late, last = std::max(last, slice.end);
-      if (slice.account == Account::kUnobserved)
-        unseen += late;
-      else
-        read = std::max(read, slice.end);
+      const Nanos length = std::max<Nanos>(0, slice.end - std::max(slice.begin, a.late_from));
+      if (slice.account == Account::kUnobserved) {
+        late.unseen += length;
+        continue;
+      }
+      late.last_read = std::max(late.last_read, slice.end);
+      if (is_busy(slice.account)) late.busy += length, late.last_busy = std::max(late.last_busy, slice.end);
     }
+  return late;
+}
+
+// Does anything still move in the last part of the time?
+HealthCheck progress(const Analysis& a) {
+  const auto [busy, unseen, last, read] = late_time(a);
   const auto late = static_cast<double>(a.window.end - a.late_from) * static_cast<double>(a.devices.size());
   if (busy == 0 && static_cast<double>(unseen) >= a.limits[Threshold::kMajority] * late)
     return {"progress", Answer::kUnknown, "the end is covered by no sample"};

@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "diagnose/host_memory.h"
 #include "model/job_variables.h"
+#include "model/notes.h"
 
 namespace headroom::diagnose {
 

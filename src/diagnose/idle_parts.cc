@@ -16,6 +16,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/pauses.h"
 #include "diagnose/words.h"
+#include "model/named_causes.h"
 #include "model/places.h"
 
 namespace headroom::diagnose {
@@ -87,41 +88,53 @@ bool at_once(const Analysis& a, std::size_t device, std::size_t other) {
 bool at_work(const Slice& slice) {
   return slice.account == Account::kUseful || (slice.account == Account::kTransfer && slice.tiers.has("C"));
 }
+
+// What the other devices of a process work at, as if on this one.
+Claims work_of_others(const Analysis& a, const std::set<std::size_t>& devices, std::size_t device) {
+  Claims work;
+  for (const std::size_t other : devices) {
+    if (other == device) continue;
+    Claims there;
+    claim_on(a, other, at_work, there);
+    work = united(work, moved_to(std::move(there), device));
+  }
+  return work;
+}
+
+// The time in which a device of a process has no kernel, and that part of it in which another one works.
+struct Idleness {
+  Claims all, waits;
+};
+
+Idleness idleness(const Analysis& a, const std::set<std::size_t>& devices, std::size_t device) {
+  Claims idle, syncs;
+  claim_on(a, device, between_kernels, idle);
+  claim_on(a, device, synchronises, syncs);
+  const Claims work = work_of_others(a, devices, device);
+  const Claims for_them =
+      is_profiled(a) ? common(syncs, work) : waits_for_others(syncs, work, block_of(a), a.limits[Threshold::kCovers]);
+  return {united(idle, syncs), united(common(idle, work), for_them)};
+}
 }  // namespace
 
 UnevenTime uneven_time(const Analysis& a) {
   UnevenTime uneven;
   if (a.job.batch.present) return uneven;
-  const double part = a.limits[Threshold::kUneven];
-  const Nanos block = block_of(a);
+  const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.total(Account::kUseful, device)); };
   for (const auto& [process, devices] : devices_of_processes(a)) {
     if (devices.size() < 2) continue;
-    const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.total(Account::kUseful, device)); };
-    const auto busiest = *std::max_element(devices.begin(), devices.end(),
-                                           [&](std::size_t x, std::size_t y) { return busy(x) < busy(y); });
+    double busiest = 0;
+    for (const std::size_t device : devices) busiest = std::max(busiest, busy(device));
     for (const std::size_t device : devices) {
-      Claims idle, syncs, computing;
-      claim_on(a, device, between_kernels, idle);
-      claim_on(a, device, synchronises, syncs);
-      for (const std::size_t other : devices) {
-        if (other == device) continue;
-        Claims there;
-        claim_on(a, other, at_work, there);
-        computing = united(computing, moved_to(std::move(there), device));
-      }
-      const Claims waits =
-          united(common(idle, computing),
-                 is_profiled(a) ? common(syncs, computing)
-                                : waits_for_others(syncs, computing, block, a.limits[Threshold::kCovers]));
-      idle = united(idle, syncs);
-      const bool little = busy(device) < part * busy(busiest);
-      const bool in_turn = is_most(a, length(waits), length(idle));
-      if (!little && !in_turn) continue;
+      const auto [idle, waits] = idleness(a, devices, device);
+      const bool little = busy(device) < a.limits[Threshold::kUneven] * busiest;
+      if (!little && !is_most(a, length(waits), length(idle))) continue;
       if (!little && a.material(length(waits))) {
-        const bool beside = std::any_of(devices.begin(), devices.end(), [&](std::size_t other) {
-          return other != device && at_once(a, device, other);
+        const bool beside = std::any_of(devices.begin(), devices.end(), [&a, at = device](std::size_t other) {
+          return other != at && at_once(a, at, other);
         });
-        (beside ? uneven.at_once : uneven.in_turn) = true;
+        uneven.at_once |= beside;
+        uneven.in_turn |= !beside;
       }
       uneven.claims = united(uneven.claims, waits);
     }
@@ -149,9 +162,7 @@ std::set<std::size_t> devices_of_ranks(const Analysis& a) {
 }
 
 void gains_of_a_straggler(const Analysis& a, Finding& finding) {
-  const bool likeliest = finding.cause == Cause::kStraggler ||
-                         (!finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler);
-  if (likeliest) gains_by_spreading(a, devices_of_ranks(a), finding);
+  if (is_likeliest(finding, Cause::kStraggler)) gains_by_spreading(a, devices_of_ranks(a), finding);
 }
 
 bool has_ranks(const Analysis& a) {
@@ -227,7 +238,8 @@ LateRank late_rank(const Analysis& a, const Claims& known) {
   for (const auto& [process, devices] : held) waited[*devices.begin()] = 0;
   for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
   const auto less = [](const auto& x, const auto& y) { return x.second < y.second; };
-  const auto [least, most] = std::minmax_element(waited.begin(), waited.end(), less);
+  const auto ends = std::minmax_element(waited.begin(), waited.end(), less);
+  const auto least = ends.first, most = ends.second;
   const double uneven = a.limits[Threshold::kMajority];
   if (static_cast<double>(least->second) >= uneven * static_cast<double>(most->second)) return late;
   late.device = least->first;

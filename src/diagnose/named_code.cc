@@ -14,6 +14,7 @@
 #include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
 #include "model/advice_words.h"
+#include "model/named_causes.h"
 #include "model/places.h"
 #include "stacks/families.h"
 
@@ -160,49 +161,13 @@ bool is_of_the_loader(const Analysis& a, const std::string& place) {
   return account == Account::kInput || account == Account::kTransfer;
 }
 
-// What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
-// thread slept on a lock meanwhile.
-std::string beside(const Analysis& a, Finding& finding) {
-  if (a.code.one_python_thread_each && finding.candidates.size() > 2)
-    std::erase(finding.candidates, Cause::kGilContention);
-  const Account account = main_account(finding.claims);
-  if (mostly_at(a, finding.claims, a.code.feeding)) return "";  // that thread is named already
-  const auto code = std::find_if(a.code.other_threads.begin(), a.code.other_threads.end(),
-                                 [&](const ThreadCode& other) { return other.account == account; });
-  if (code == a.code.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
-  const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  if (code->place.empty()) return asleep_beside(a, s, *code, finding.claims);
-  // One that has the interpreter keeps the main thread waiting even where it has no core to run on, and one that has a
-  // lock while it waits for something itself.
-  const double majority = a.limits[Threshold::kMajority];
-  const bool at_a_lock = s.waiting_in({WaitChannel::kFutex}) >= majority && code->share >= majority;
-  if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < majority && !at_a_lock)
-    return asleep_beside(a, s, *code, finding.claims);
-  const double often = a.limits[Threshold::kChannelShare];
-  if (code->with_interpreter < often && is_of_the_loader(a, code->place)) {
-    if (finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
-    return "";
-  }
-  std::string text;
-  if (code->with_interpreter >= often)
-    text = fmt::format("; another thread had the interpreter (GIL) in {} of them: {}",
-                       human_percent(code->with_interpreter), code->place);
-  else if (code->share >= often && s.waiting_in({WaitChannel::kFutex}) >= often)
-    text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
-                       human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
-  if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= a.limits[Threshold::kMajority]) {
-    finding.interpreter_at = code->place;
-    finding.advice += fmt::format("; {}{}", code->place, kHasTheInterpreter);
-  }
-  if (at_a_lock && finding.cause && code->with_interpreter < often)
-    finding.advice += fmt::format("; see whether {} has that lock meanwhile", code->place);
-  if (text.empty() || finding.cause) return text;
-  // What keeps it from running is before what it would run, and alone where it does so for most of the time. A wait for
-  // kernels lets go of the interpreter, so that it may be another's meanwhile without harm; who has it all the while
-  // keeps that wait from ending.
+// What keeps the main thread from running is before what it would run, and alone where it does so for most of the time.
+// A wait for kernels lets go of the interpreter, so that it may be another's meanwhile without harm; who has it all the
+// while keeps that wait from ending.
+void blame_other_thread(const Analysis& a, const ThreadCode& code, Finding& finding) {
   constexpr double kAllTheWhile = 0.9;
-  const bool in_sync = account == Account::kSync && code->with_interpreter >= kAllTheWhile;
-  if (in_sync || (account == Account::kHostCode && code->with_interpreter >= a.limits[Threshold::kMajority]))
+  const bool in_sync = code.account == Account::kSync && code.with_interpreter >= kAllTheWhile;
+  if (in_sync || (code.account == Account::kHostCode && code.with_interpreter >= a.limits[Threshold::kMajority]))
     std::erase_if(finding.candidates, [](Cause cause) { return cause != Cause::kCpuOversubscribed; });
   put_first(finding.candidates, Cause::kGilContention);
   if (finding.candidates.size() == 1) {
@@ -210,12 +175,63 @@ std::string beside(const Analysis& a, Finding& finding) {
     finding.cause = Cause::kGilContention;
     if (in_sync) finding.title = "The GPU runs dry while the thread that feeds it waits for the interpreter (GIL)";
   }
-  finding.advice =
-      code->with_interpreter >= often
-          ? fmt::format("run {} in another process, or in code that lets go of the interpreter", code->place)
-          : fmt::format("see whether {} has that lock; if so, hold it for a shorter time", code->place);
-  if (code->with_interpreter < often)
+  if (code.with_interpreter >= a.limits[Threshold::kChannelShare]) {
+    finding.advice = fmt::format("run {} in another process, or in code that lets go of the interpreter", code.place);
+  } else {
+    finding.advice = fmt::format("see whether {} has that lock; if so, hold it for a shorter time", code.place);
     finding.remedy = Remedy{.fix = "thread_to_process", .title = "Hold the lock of the other thread for less time"};
+  }
+}
+
+// "; another thread had the interpreter (GIL) in 60 % of them: watch (app.py)"; `on_lock` of the looks at the main
+// thread found it asleep at one.
+std::string other_thread_words(const Analysis& a, const ThreadCode& code, double on_lock) {
+  const double often = a.limits[Threshold::kChannelShare];
+  if (code.with_interpreter >= often)
+    return fmt::format("; another thread had the interpreter (GIL) in {} of them: {}",
+                       human_percent(code.with_interpreter), code.place);
+  if (code.share < often || on_lock < often) return "";
+  return fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
+                     human_percent(code.share), code.place, human_percent(on_lock));
+}
+
+// What other threads were seen at in such time; nothing before and after the work.
+const ThreadCode* other_thread(const Analysis& a, Account account) {
+  if (account == Account::kStartup || account == Account::kTeardown) return nullptr;
+  const auto code = std::find_if(a.code.other_threads.begin(), a.code.other_threads.end(),
+                                 [&](const ThreadCode& other) { return other.account == account; });
+  return code == a.code.other_threads.end() ? nullptr : &*code;
+}
+
+// What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
+// thread slept on a lock meanwhile.
+std::string beside(const Analysis& a, Finding& finding) {
+  if (a.code.one_python_thread_each && finding.candidates.size() > 2)
+    std::erase(finding.candidates, Cause::kGilContention);
+  if (mostly_at(a, finding.claims, a.code.feeding)) return "";  // that thread is named already
+  const ThreadCode* code = other_thread(a, main_account(finding.claims));
+  if (!code) return "";
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  if (code->place.empty()) return asleep_beside(a, s, *code, finding.claims);
+  // One that has the interpreter keeps the main thread waiting even where it has no core to run on, and one that has a
+  // lock while it waits for something itself.
+  const double majority = a.limits[Threshold::kMajority], often = a.limits[Threshold::kChannelShare];
+  const double on_lock = s.waiting_in({WaitChannel::kFutex});
+  const bool at_a_lock = on_lock >= majority && code->share >= majority;
+  if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < majority && !at_a_lock)
+    return asleep_beside(a, s, *code, finding.claims);
+  if (code->with_interpreter < often && is_of_the_loader(a, code->place)) {
+    if (finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
+    return "";
+  }
+  if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= majority) {
+    finding.interpreter_at = code->place;
+    finding.advice += fmt::format("; {}{}", code->place, kHasTheInterpreter);
+  }
+  if (at_a_lock && finding.cause && code->with_interpreter < often)
+    finding.advice += fmt::format("; see whether {} has that lock meanwhile", code->place);
+  const std::string text = other_thread_words(a, *code, on_lock);
+  if (!text.empty() && !finding.cause) blame_other_thread(a, *code, finding);
   return text;
 }
 
@@ -257,19 +273,69 @@ void say_what_code_costs(const Analysis& a, const NamedCode& code, Finding& find
   finding.bound = bound_words(*finding.gain);
 }
 
+// The time whose stacks tell of a finding, and the process that these are of.
+struct ToldTime {
+  Claims claims;
+  const char* whose = "its";
+  bool of_a_rank = false;  // that others wait for
+};
+
+// A wait for others that no stack tells: what they wait for is at the late one, or the busiest.
+ToldTime told_by_stacks(const Analysis& a, const IdleParts& parts, const Finding& finding) {
+  const Claims own = without(without(finding.claims, parts.beside_checkpoint), parts.beside_validation);
+  if (!is_likeliest(finding, Cause::kStraggler)) return {own};
+  if (Claims late = common(finding.claims, parts.late.claims); !late.empty())
+    return {std::move(late), "the late one's", true};
+  if (common(finding.claims, parts.ranks).empty()) return {own};
+  return {of_the_busiest(a, own), "the busiest one's", true};
+}
+
+constexpr std::size_t kCodeNamed = 3;  // at most in a sentence
+
+std::string first_of(const std::vector<NamedCode>& named, std::string (*words)(const NamedCode&)) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kCodeNamed, named.size()); ++i) text += (i == 0 ? " " : ", ") + words(named[i]);
+  return text;
+}
+
+// " load (data.py) 40 %, collate (data.py) 20 % of this time (of 30 % no stack tells)"; `unseen` of the time none does.
+std::string code_shares(const std::vector<NamedCode>& named, bool of_a_rank, double unseen) {
+  constexpr double kMuch = 0.1;
+  std::string text = first_of(named, [](const NamedCode& code) { return code.place + " " + share_words(code); });
+  text += of_a_rank ? " of this time of its GPU" : " of this time";
+  if (std::any_of(named.begin(), named.end(), is_range))
+    text += " (kernels ran beside a part of such code, and nothing tells which)";
+  if (unseen >= kMuch) text += fmt::format(" (of {} no stack tells)", human_percent(unseen));
+  return text;
+}
+
+std::string source_words(const ToldTime& told, bool few, bool profiled) {
+  if (profiled) return "by the trace:";
+  return fmt::format("{} Python stacks{} say:", told.whose, few ? ", a few only," : "");
+}
+
+// That it waits for workers is said already, as it is where the title names what they were at.
+bool says_its_workers(const Analysis& a, const NamedCode& code, const Finding& finding) {
+  if (code.place == info(stacks::Family::kLoaderWait).label) return true;
+  const std::vector<NamedCode> workers = workers_at(a, finding.claims).code;
+  return !workers.empty() && finding.title.find(workers[0].spot()) != std::string::npos;
+}
+
+void say_in_the_title(const Analysis& a, const std::vector<NamedCode>& named, bool few, Finding& finding) {
+  constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's
+  if (named[0].least < a.limits[Threshold::kMajority] || says_its_workers(a, named[0], finding)) return;
+  finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].spot();
+  finding.code = named[0].where;
+  if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].spot();
+  say_what_code_costs(a, named[0], finding);
+}
+
 }  // namespace
 
 void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::string>& callers_told, Finding& finding) {
-  constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
-  // A wait for others that no stack tells: what they wait for is at the busiest one.
-  const bool straggler = finding.cause == Cause::kStraggler ||
-                         (!finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler);
-  const Claims late = straggler ? common(finding.claims, parts.late.claims) : Claims{};
-  const bool ranks = straggler && (!late.empty() || !common(finding.claims, parts.ranks).empty());
-  const Claims own = without(without(finding.claims, parts.beside_checkpoint), parts.beside_validation);
-  const Claims looked_at = !late.empty() ? late : ranks ? of_the_busiest(a, own) : own;
-  std::vector<NamedCode> named = code_in(a, looked_at);
+  const ToldTime told = told_by_stacks(a, parts, finding);
+  std::vector<NamedCode> named = code_in(a, told.claims);
   // Whoever waits for the interpreter does so at any line, behind calls that have long come back.
   if (interpreter_taken(a, main_account(finding.claims)))
     for (NamedCode& code : named) code.line = {};
@@ -278,38 +344,20 @@ void name_the_code(const Analysis& a, const IdleParts& parts, std::set<std::stri
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
   if (named.empty() || named[0].place == kNotBegun) return;  // the finding says no more
   const bool profiled = finding.tiers.has("C");
-  const bool few = !profiled && length(looked_at) < kSecond;  // shares of a handful of stacks would be accidents
-  if (few && ranks) return;                                   // and that of another process is in the title
+  const bool few = !profiled && length(told.claims) < kSecond;  // shares of a handful of stacks would be accidents
+  if (few && told.of_a_rank) return;                            // and that of another process is in the title
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, named.size()); ++i)
-    text += (i == 0 ? " " : ", ") + (few ? named[i].spot() : named[i].place + " " + share_words(named[i]));
-  if (!few) text += ranks ? " of this time of its GPU" : " of this time";
-  if (!few && std::any_of(named.begin(), named.end(), is_range))
-    text += " (kernels ran beside a part of such code, and nothing tells which)";
-  constexpr double kMuch = 0.1;
-  if (!few && !profiled && unseen >= kMuch) text += fmt::format(" (of {} no stack tells)", human_percent(unseen));
-  if (!few) text += line_words(a, named[0], named.size() == 1);
-  if (!few && !ranks) text += beside(a, finding);
-  finding.evidence.insert(finding.evidence.begin(), profiled ? "by the trace:" + text
-                                                             : fmt::format("{} Python stacks{} say:{}",
-                                                                           !late.empty() ? "the late one's"
-                                                                           : ranks       ? "the busiest one's"
-                                                                                         : "its",
-                                                                           few ? ", a few only," : "", text));
+  if (few) {
+    text = first_of(named, [](const NamedCode& code) { return code.spot(); });
+  } else {
+    text = code_shares(named, told.of_a_rank, profiled ? 0 : unseen) + line_words(a, named[0], named.size() == 1);
+    if (!told.of_a_rank) text += beside(a, finding);
+  }
+  finding.evidence.insert(finding.evidence.begin(), source_words(told, few, profiled) + text);
   const std::string callers = few || profiled ? "" : callers_sentence(a, named[0].place);
   if (!callers.empty() && callers_told.insert(callers).second)
     finding.evidence.insert(finding.evidence.begin() + 1, callers);
-  // That it waits for workers is said already, as it is where the title names what they were at.
-  const std::vector<NamedCode> workers = workers_at(a, finding.claims).code;
-  const bool waits_for_workers = named[0].place == info(stacks::Family::kLoaderWait).label ||
-                                 (!workers.empty() && finding.title.find(workers[0].spot()) != std::string::npos);
-  if (named[0].least >= a.limits[Threshold::kMajority] && !waits_for_workers) {
-    finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].spot();
-    finding.code = named[0].where;
-    constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's
-    if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].spot();
-    say_what_code_costs(a, named[0], finding);
-  }
+  say_in_the_title(a, named, few, finding);
   if (!profiled) finding.tiers |= "Y";
 }
 
@@ -370,11 +418,10 @@ WorkersAt workers_at(const Analysis& a, const Claims& claims) {
 }
 
 void name_the_workers_code(const Analysis& a, Finding& finding) {
-  constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;
   std::string text;
   const std::vector<NamedCode> code = workers_at(a, finding.claims).code;
-  for (std::size_t i = 0; i < std::min(kMost, code.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kCodeNamed, code.size()); ++i)
     if (code[i].share >= kLeast)
       text += fmt::format("{} {} {}", i == 0 ? "" : ",", code[i].place, human_percent(code[i].share));
   if (text.empty()) return;

@@ -240,18 +240,6 @@ void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
   if (cores) finding.candidates.push_back(Cause::kCpuOversubscribed);
 }
 
-// What is left of the set is the cause, by what went over connections, and with the far end where that is one.
-void decide(const Analysis& a, const std::vector<NamedWait>& waits, Flow flow, double least, std::string title,
-            const char* advice, Finding& finding) {
-  finding.cause = finding.candidates.front();
-  finding.candidates.clear();
-  const auto most = std::find_if(waits.begin(), waits.end(), [&](const NamedWait& w) { return flow_of(a, w) == flow; });
-  if (most != waits.end() && most->share >= least && is_one(*most, WaitKind::kConnection))
-    title += " to " + most->targets.front().name;
-  finding.title = std::move(title);
-  finding.advice = advice;
-}
-
 }  // namespace
 
 void nobody_asks(Finding& finding) {
@@ -296,10 +284,6 @@ void writes_to_a_full_pipe(const Analysis& a, const std::vector<NamedWait>& wait
   finding.advice = "write less or less often, or from a thread of its own; or let its reader take it faster";
 }
 
-}  // namespace
-
-namespace {
-
 // Of processes with a GPU each one is seen to wait, over a pipe or a socket, for a process on a GPU; what its sockets
 // are between several processes have, as those do that hand them down.
 void may_wait_for_a_rank(const Analysis& a, const std::vector<NamedWait>& waits, Finding& finding) {
@@ -320,60 +304,111 @@ void may_wait_for_a_rank(const Analysis& a, const std::vector<NamedWait>& waits,
       "wait for one another");
 }
 
+double flow_share(const Analysis& a, const std::vector<NamedWait>& waits, Flow flow) {
+  return share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == flow; });
+}
+
+// Shares of the looks at owners: over what they waited on data came to them, left them, or was asked for.
+struct FlowShares {
+  double fed, feeds, asks;  // connections
+  double reads, writes;     // pipes
+  [[nodiscard]] double connected() const { return fed + feeds + asks; }
+};
+
+FlowShares flow_shares(const Analysis& a, const std::vector<NamedWait>& waits) {
+  const auto on = [&](WaitKind kind) {
+    return share_of(waits, [&](const NamedWait& wait) { return is_one(wait, kind); });
+  };
+  return {.fed = flow_share(a, waits, Flow::kIn),
+          .feeds = flow_share(a, waits, Flow::kOut),
+          .asks = flow_share(a, waits, Flow::kAsks),
+          .reads = on(WaitKind::kPipe),
+          .writes = on(WaitKind::kFullPipe)};
+}
+
+void rule_out(Cause cause, std::string_view why, Finding& finding) {
+  if (finding.candidates.size() < 2 || std::erase(finding.candidates, cause) == 0 || why.empty()) return;
+  finding.told_apart_from.emplace_back(why);
+}
+
+// `most`: of the looks; `some`: less is none.
+void rule_out_by_flow(const FlowShares& s, const HostSummary& host, double most, double some, Finding& finding) {
+  if (s.fed >= most && s.feeds < some)
+    rule_out(Cause::kLoggingUpload, "uploads: over the connection that it waited on far more came than went", finding);
+  if (s.reads >= most && s.writes + s.feeds < some)
+    rule_out(Cause::kLoggingUpload, "uploads: it read from the pipe that it waited on", finding);
+  if (s.feeds >= most && s.fed < some)
+    rule_out(Cause::kSlowStorage, "reading: over the connection that it waited on far more went than came", finding);
+  if (s.asks >= most && s.reads + s.fed < some)
+    rule_out(Cause::kSlowStorage, "reading: over the connection that it waited on hardly anything came", finding);
+  if (s.writes >= most && s.reads + s.fed < some)
+    rule_out(Cause::kSlowStorage, "reading: it wrote to the pipe that it waited on", finding);
+  if (finding.cause) return;
+  // What it waits for is beyond the connection, and no code of its own.
+  if (host.helpers == 0 && s.connected() >= most)
+    for (const Cause cause : {Cause::kBurstyInput, Cause::kInputInMainProcess, Cause::kGilContention})
+      rule_out(cause, "", finding);
+  if (s.feeds + s.asks >= most)
+    rule_out(Cause::kInputTooFewWorkers, "", finding);  // what takes it makes nothing for it
+  // Most of it is the wait at the far end, and a wait for a core less than half.
+  if (s.connected() >= most && host.owner_delay < most)
+    rule_out(Cause::kCpuOversubscribed, "too few cores: it waited for its connection for most of this time", finding);
+}
+
+// A cause that is alone in its set is the one, by what went over connections.
+struct FlowCause {
+  Flow flow;
+  Cause cause;
+  const char* title;
+  const char* advice;
+};
+
+constexpr std::array kFlowCauses{
+    FlowCause{Flow::kIn, Cause::kSlowStorage, "The GPU waits for data that comes over a connection",
+              "read ahead beside the kernels, or copy the data to a local disk"},
+    FlowCause{Flow::kOut, Cause::kLoggingUpload, "The GPU waits while data is sent over a connection",
+              "send less or less often, or from a thread or process of its own"},
+    FlowCause{Flow::kAsks, Cause::kLoggingUpload, "The GPU waits for answers over a connection",
+              "ask less often, or from a thread or process of its own"},
+};
+
+// Names the far end where most looks were at the one.
+void decide(const Analysis& a, const std::vector<NamedWait>& waits, const FlowCause& by, double least,
+            Finding& finding) {
+  finding.cause = by.cause;
+  finding.candidates.clear();
+  finding.title = by.title;
+  finding.advice = by.advice;
+  const auto most =
+      std::find_if(waits.begin(), waits.end(), [&](const NamedWait& w) { return flow_of(a, w) == by.flow; });
+  if (most != waits.end() && most->share >= least && is_one(*most, WaitKind::kConnection))
+    finding.title += " to " + most->targets.front().name;
+}
+
 }  // namespace
 
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   const std::vector<NamedWait> waits = named_waits(a, s.owner_looks);
-  const double fed = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kIn; });
-  const double feeds = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kOut; });
-  const double asks = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kAsks; });
-  const double reads = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kPipe); });
-  const double writes = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
-  const double accepted =
-      share_of(waits, [](const NamedWait& wait) { return leads_out(wait) && is_one(wait, WaitKind::kAccepted); });
+  const FlowShares flows = flow_shares(a, waits);
   // The looks are of whole readings, of which a part is claimed.
   const double claimed = part_claimed(finding.claims), some = a.limits[Threshold::kChannelShare];
   const double most = a.limits[Threshold::kMajority] * claimed, covers = a.limits[Threshold::kCovers] * claimed;
-  const auto cannot_be = [&](Cause cause, const char* why) {
-    if (finding.candidates.size() > 1 && std::erase(finding.candidates, cause) > 0)
-      finding.told_apart_from.emplace_back(why);
-  };
-  if (fed >= most && feeds < some)
-    cannot_be(Cause::kLoggingUpload, "uploads: over the connection that it waited on far more came than went");
-  if (reads >= most && writes + feeds < some)
-    cannot_be(Cause::kLoggingUpload, "uploads: it read from the pipe that it waited on");
-  if (feeds >= most && fed < some)
-    cannot_be(Cause::kSlowStorage, "reading: over the connection that it waited on far more went than came");
-  if (asks >= most && reads + fed < some)
-    cannot_be(Cause::kSlowStorage, "reading: over the connection that it waited on hardly anything came");
-  if (writes >= most && reads + fed < some)
-    cannot_be(Cause::kSlowStorage, "reading: it wrote to the pipe that it waited on");
+  rule_out_by_flow(flows, s, most, some, finding);
   if (finding.cause) return;
-  // What it waits for is beyond the connection, and no code of its own.
-  if (s.helpers == 0 && fed + feeds + asks >= most)
-    for (const Cause cause : {Cause::kBurstyInput, Cause::kInputInMainProcess, Cause::kGilContention})
-      if (finding.candidates.size() > 1) std::erase(finding.candidates, cause);
-  if (feeds + asks >= most && finding.candidates.size() > 1)
-    std::erase(finding.candidates, Cause::kInputTooFewWorkers);  // what takes it makes nothing for it
-  // Most of it is the wait at the far end, and a wait for a core less than half.
-  if (fed + feeds + asks >= most && s.owner_delay < a.limits[Threshold::kMajority] * claimed)
-    cannot_be(Cause::kCpuOversubscribed, "too few cores: it waited for its connection for most of this time");
+  const double accepted =
+      share_of(waits, [](const NamedWait& wait) { return leads_out(wait) && is_one(wait, WaitKind::kAccepted); });
   if (accepted >= most && in_pauses) {
     put_first(finding.candidates, Cause::kInteractiveHoldingGpu);
     constexpr double kNearlyAll = 0.9;
-    if (accepted >= kNearlyAll * claimed && fed + feeds < some) nobody_asks(finding);
+    if (accepted >= kNearlyAll * claimed && flows.fed + flows.feeds < some) nobody_asks(finding);
   }
-  if (writes >= most && reads + fed < some && may_be(finding, Cause::kLoggingUpload))
+  const auto by_flow = std::find_if(kFlowCauses.begin(), kFlowCauses.end(), [&](const FlowCause& one) {
+    return finding.candidates == Causes{one.cause} && flow_share(a, waits, one.flow) >= most;
+  });
+  if (flows.writes >= most && flows.reads + flows.fed < some && may_be(finding, Cause::kLoggingUpload))
     writes_to_a_full_pipe(a, waits, finding);
-  else if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
-    decide(a, waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",
-           "read ahead beside the kernels, or copy the data to a local disk", finding);
-  else if (finding.candidates == Causes{Cause::kLoggingUpload} && feeds >= most)
-    decide(a, waits, Flow::kOut, covers, "The GPU waits while data is sent over a connection",
-           "send less or less often, or from a thread or process of its own", finding);
-  else if (finding.candidates == Causes{Cause::kLoggingUpload} && asks >= most)
-    decide(a, waits, Flow::kAsks, covers, "The GPU waits for answers over a connection",
-           "ask less often, or from a thread or process of its own", finding);
+  else if (by_flow != kFlowCauses.end())
+    decide(a, waits, *by_flow, covers, finding);
   else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
     say_who(a, waits.front().targets.front(), finding);
   else

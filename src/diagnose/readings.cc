@@ -93,13 +93,11 @@ std::string shares_apart(const Analysis& a, const std::vector<std::size_t>& apar
   std::vector<std::vector<std::size_t>> groups = alike_groups(a, apart);
   std::string text;
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-    const bool first = text.empty();
     std::sort(group->begin(), group->end());
-    text += fmt::format("{}{}{} for {}{}", first ? "" : ", ", gpu_names(a, *group),
-                        !first               ? ""
-                        : group->size() == 1 ? " was busy"
-                                             : " were busy",
-                        busy_shares(a, *group), first ? " of the time" : "");
+    const std::string gpus = gpu_names(a, *group), shares = busy_shares(a, *group);
+    text += text.empty()
+                ? fmt::format("{} {} busy for {} of the time", gpus, group->size() == 1 ? "was" : "were", shares)
+                : fmt::format(", {} for {}", gpus, shares);
     const Nanos until = end_of_work(a, *group);
     if (until < a.window.end) text += fmt::format(" until {}", a.when(until));
   }

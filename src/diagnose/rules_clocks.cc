@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 #include "model/gpu_vendor.h"
 
 namespace headroom::diagnose {
@@ -139,6 +140,12 @@ std::string cap_words(const Analysis& a, std::size_t device) {
   return fmt::format(", at {:.0f} of {:.0f} W", *clocks.limited_watts, *limit);
 }
 
+std::vector<std::string> heat_sentence(const Analysis& a, std::size_t device) {
+  const MetricStats* heat = a.stats_of(device, Metric::kTemperature);
+  if (!heat || heat->samples == 0) return {};
+  return {fmt::format("temperature {:.0f} C at most", heat->max)};
+}
+
 // What the driver said, and how often it was asked.
 std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.gpus[device].clocks;
@@ -173,53 +180,60 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
         !clocks.recorded    ? no_reason(a)
         : clocks.clocks_set ? std::string("the driver named clocks that were set")
                             : std::string("none of the driver's reasons that were recorded explains that")));
-  if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
-    evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
+  append(evidence, heat_sentence(a, device));
   return evidence;
 }
 
 // Of a cap of power whether the limit that the driver names was reached, and how warm it was.
+std::string power_advice(const Analysis& a, std::size_t device, Finding& finding) {
+  constexpr double kWarm = 75;  // degrees C
+  const ClockLimits& clocks = a.gpus[device].clocks;
+  const bool nvidia = vendor_of(a.meta.extra).empty();
+  const MetricStats* heat = a.stats_of(device, Metric::kTemperature);
+  const auto limit = a.devices[device].device.power_limit_watts;
+  const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
+  const bool cool_cap = clocks.reasons == kReasonSwPowerCap && cool;
+  const bool below = clocks.limited_watts && limit && *clocks.limited_watts < kAtPowerLimit * *limit;
+  if (cool_cap && below) {
+    finding.evidence.insert(
+        finding.evidence.begin(),
+        fmt::format("{:.0f} W then, of a limit of {:.0f} W: neither that nor heat explains the clocks",
+                    *clocks.limited_watts, *limit));
+    return "something else caps its power: look at its supply, its cables and slot, and at the caps of the server "
+           "(BMC)";
+  }
+  if (nvidia) finding.remedy->undo = {};  // the limit is raised
+  if (!cool_cap)
+    return nvidia ? "cooling, or a higher power limit (nvidia-smi -pl, as root)" : "cooling, or a higher power limit";
+  return nvidia ? "a higher power limit (nvidia-smi -pl, as root), where its maximum is higher (nvidia-smi -q -d POWER)"
+                : "a higher power limit, where its maximum is higher";
+}
+
+bool braked_from_outside(const ClockLimits& clocks) {
+  constexpr std::int64_t kBrake = kReasonHwPowerBrake;
+  return (clocks.reasons & kBrake) != 0 && (clocks.reasons & ~(kBrake | kReasonHwSlowdown)) == 0;
+}
+
 std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
   finding.remedy = Remedy{.fix = "restore_clocks", .undo = "as it was"};
   const std::string_view vendor = vendor_of(a.meta.extra);
-  const bool unexplained = a.gpus[device].clocks.clock_before_mhz || a.gpus[device].clocks.below_maximum;
-  if (unexplained && !by_heat_alone(a.gpus[device].clocks) && !vendor.empty())
+  const ClockLimits& clocks = a.gpus[device].clocks;
+  const bool unexplained = clocks.clock_before_mhz || clocks.below_maximum;
+  if (unexplained && !by_heat_alone(clocks) && !vendor.empty())
     return fmt::format("ask the driver why: {}; clocks that were set, its supply and its cables",
                        clocks_command(vendor));
-  if (a.gpus[device].clocks.below_maximum && a.gpus[device].clocks.recorded)
+  if (clocks.below_maximum && clocks.recorded)
     return "look for clocks that somebody set: nvidia-smi -q -d CLOCK shows them, nvidia-smi -rgc and -rac (as root) "
            "take them back";
-  if (by_heat_alone(a.gpus[device].clocks))
-    return "cooling: its fans and filters, and how warm the air is that reaches it";
+  if (by_heat_alone(clocks)) return "cooling: its fans and filters, and how warm the air is that reaches it";
   if (unexplained)
     return fmt::format(
         "ask the driver why: clocks_event_reasons.active in the log, {}; clocks that were set, its supply and its "
         "cables",
         clocks_command(""));
-  constexpr std::int64_t kBrake = kReasonHwPowerBrake;
-  if ((a.gpus[device].clocks.reasons & kBrake) != 0 &&
-      (a.gpus[device].clocks.reasons & ~(kBrake | kReasonHwSlowdown)) == 0)
+  if (braked_from_outside(clocks))
     return "look at what brakes it from outside: the power supply, its cables, and the caps of the server (BMC)";
-  constexpr double kWarm = 75;  // degrees C
-  const MetricStats* heat = a.stats_of(device, Metric::kTemperature);
-  const auto power = a.gpus[device].clocks.limited_watts;
-  const auto limit = a.devices[device].device.power_limit_watts;
-  const bool by_power = a.gpus[device].clocks.reasons == kReasonSwPowerCap;
-  const bool below = power && limit && *power < kAtPowerLimit * *limit;
-  const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
-  if (vendor.empty() && !(by_power && below && cool)) finding.remedy->undo = {};  // the limit is raised
-  if (by_power && !below && cool)
-    return vendor.empty()
-               ? "a higher power limit (nvidia-smi -pl, as root), where its maximum is higher (nvidia-smi -q "
-                 "-d POWER)"
-               : "a higher power limit, where its maximum is higher";
-  if (!by_power || !below || !cool)
-    return vendor.empty() ? "cooling, or a higher power limit (nvidia-smi -pl, as root)"
-                          : "cooling, or a higher power limit";
-  finding.evidence.insert(
-      finding.evidence.begin(),
-      fmt::format("{:.0f} W then, of a limit of {:.0f} W: neither that nor heat explains the clocks", *power, *limit));
-  return "something else caps its power: look at its supply, its cables and slot, and at the caps of the server (BMC)";
+  return power_advice(a, device, finding);
 }
 
 // Where these clocks were full. GPUs of one job that wait for this one may do so in kernels: what it loses all may
@@ -245,12 +259,18 @@ Finding limited_by_so_much(const Analysis& a, std::size_t device) {
                   human_duration(clocks.limited_kernels), human_duration(clocks.kernels)));
   if (clocks.limited_clock_mhz)
     finding.evidence.push_back(fmt::format("SM clock {:.0f} MHz then", *clocks.limited_clock_mhz));
-  if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
-    finding.evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
+  append(finding.evidence, heat_sentence(a, device));
   finding.would_overturn = "the highest clock of this GPU (clocks.max.sm): near it, the limit costs little";
   finding.advice = clock_advice(a, device, finding);
   finding.bound = "unknown: the full clock was not recorded";
   return finding;
+}
+
+std::string why_low(const ClockLimits& clocks) {
+  if (clocks.hot) return "while it is hot";
+  if (clocks.below_maximum && clocks.recorded) return "the driver names no limit";
+  if (clocks.clock_before_mhz || clocks.below_maximum) return "why was not logged";
+  return reason_words(clocks.reasons);
 }
 
 }  // namespace
@@ -267,11 +287,7 @@ std::vector<Finding> throttling(const Analysis& a) {
     finding.tiers = "N";
     const bool guess = !clocks.counted && static_cast<double>(clocks.looks) < a.limits[Threshold::kThrottleLooks];
     finding.confidence = guess ? Confidence::kLow : Confidence::kMedium;
-    finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device),
-                                clocks.hot                                        ? "while it is hot"
-                                : clocks.below_maximum && clocks.recorded         ? "the driver names no limit"
-                                : clocks.clock_before_mhz || clocks.below_maximum ? "why was not logged"
-                                                                                  : reason_words(clocks.reasons));
+    finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device), why_low(clocks));
     finding.claims = lost_to_clocks(a, device, *lost);
     // Of its own time: one slow GPU may hold up all.
     if (static_cast<double>(finding.cost()) < a.limits[Threshold::kMaterial] * static_cast<double>(a.ledger.span()))

@@ -71,6 +71,16 @@ void say_what_code_may_be(const Analysis& a, const HostSummary& s, bool in_pause
   if (no_loader(a, s) && !threads) finding.told_apart_from.push_back("waiting for loader workers: there are none");
 }
 
+Causes all_waited_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool starved, bool in_pauses) {
+  const double some = a.limits[Threshold::kChannelShare];
+  Causes waits = waited_for(a, s, claims, in_pauses);
+  // Who sleeps on a timer does not want a core then: it did at another time of the same readings.
+  if (starved && s.waiting_in({WaitChannel::kSleep}) >= some)
+    add(waits, waits_in(WaitChannel::kSleep, s.helpers > 0, in_pauses));
+  if (copying(a, claims) >= some) add(waits, {Cause::kPageableCopies});
+  return waits;
+}
+
 Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -87,11 +97,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   const bool threads = s.owner_threads >= a.limits[Threshold::kOtherThreads];
   // One that spins may have wanted its core while its kernels ran.
   const bool starved = s.owner_delay > s.owner_cpu + s.owner_threads && !spins(a, finding.claims);
-  Causes waits = waited_for(a, s, finding.claims, in_pauses);
-  // Who sleeps on a timer does not want a core then: it did at another time of the same readings.
-  if (starved && s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kChannelShare])
-    add(waits, waits_in(WaitChannel::kSleep, s.helpers > 0, in_pauses));
-  if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) add(waits, {Cause::kPageableCopies});
+  const Causes waits = all_waited_for(a, s, finding.claims, starved, in_pauses);
   if (const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]); !waits.empty() && !seen.empty())
     finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   if (starved && s.owner_delay >= a.limits[Threshold::kHelpersStarved])

@@ -82,6 +82,21 @@ void wait_for_a_connection(const Analysis& a, const HostSummary& s, Finding& fin
       s.helpers);
 }
 
+// Its workers do, for storage or for a connection.
+void waits_outside(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
+  if (loader.storage)
+    wait_for_storage(finding);
+  else
+    wait_for_a_connection(a, s, finding);
+  if (s.helper_delay + s.owner_delay < a.limits[Threshold::kHelpersStarved] / 2)
+    finding.told_apart_from = {"too few cores: the workers slept, they did not wait for one"};
+}
+
+std::string no_program_lived(const Analysis& a) {
+  return fmt::format("no process that it started lived for {} of the time",
+                     human_percent(a.limits[Threshold::kJobLifetime]));
+}
+
 // Each begins when it is asked for, so that nothing is ready before.
 void short_programs(Finding& finding) {
   finding.candidates = {Cause::kInputTooFewWorkers, Cause::kInputInMainProcess, Cause::kSlowStorage};
@@ -186,8 +201,7 @@ void runs_programs(const Analysis& a, Finding& finding, bool starved) {
   finding.title = "The GPU waits while a program runs that the job started";
   finding.advice = "see in the job's own log what it starts there, then start it beside the training or less often";
   finding.would_overturn = "ps --forest while it waits: if the programs only feed the training, the loader is too slow";
-  append(finding.evidence, {fmt::format("no process that it started lived for {} of the time",
-                                        human_percent(a.limits[Threshold::kJobLifetime]))});
+  finding.evidence.push_back(no_program_lived(a));
 }
 
 // Whether its workers were seen at their work far more than they ran or wanted to.
@@ -270,9 +284,28 @@ void say_who_works(const Analysis& a, const HostSummary& s, Finding& finding) {
       work->busiest.pid, finding.advice);
 }
 
+// On average its workers are fast enough.
+void has_slow_batches(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
+  constexpr double kNearlyAll = 0.9;
+  finding.candidates = {Cause::kBurstyInput, Cause::kInputTooFewWorkers};
+  if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) finding.candidates.push_back(Cause::kSlowStorage);
+  // What is not at work because nobody asked for more has more ready than is taken, unless that was in other pauses.
+  const bool ahead = loader.unasked >= kNearlyAll * (1 - loader.busy) &&
+                     loader.busy + loader.paused < a.limits[Threshold::kWorkersFull];
+  finding.evidence.push_back(
+      fmt::format("from the first kernel to the last a worker was busy for {}{}", human_percent(loader.busy),
+                  ahead ? ", and had nothing to do for the rest: on average they are fast enough"
+                        : ": on average they are fast enough, or wait for something themselves"));
+  if (ahead) finding.cause = Cause::kBurstyInput, finding.candidates.clear();
+  finding.advice = "look at the slowest batches: larger prefetch";
+  if (room_for_workers(a)) finding.advice += ", or more loader workers";
+  // What is ready waits, too, for a main thread that has no core.
+  if (!finding.cause && may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
+  say_who_works(a, s, finding);
+}
+
 void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
   const double at_work = workers_at(a, finding.claims).at_work;
-  constexpr double kNearlyAll = 0.9;
   const bool read_little = s.helper_read && *s.helper_read < a.limits[Threshold::kReading];
   finding.title = waits_for_workers(a, finding.claims, "");
   finding.advice = workers_advice(a, s, finding.claims);
@@ -292,21 +325,7 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
   } else if (loader.busy >= a.limits[Threshold::kWorkersFull]) {
     finding.cause = Cause::kInputTooFewWorkers;
   } else {
-    finding.candidates = {Cause::kBurstyInput, Cause::kInputTooFewWorkers};
-    if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) finding.candidates.push_back(Cause::kSlowStorage);
-    // What is not at work because nobody asked for more has more ready than is taken, unless that was in other pauses.
-    const bool ahead = loader.unasked >= kNearlyAll * (1 - loader.busy) &&
-                       loader.busy + loader.paused < a.limits[Threshold::kWorkersFull];
-    finding.evidence.push_back(
-        fmt::format("from the first kernel to the last a worker was busy for {}{}", human_percent(loader.busy),
-                    ahead ? ", and had nothing to do for the rest: on average they are fast enough"
-                          : ": on average they are fast enough, or wait for something themselves"));
-    if (ahead) finding.cause = Cause::kBurstyInput, finding.candidates.clear();
-    finding.advice = "look at the slowest batches: larger prefetch";
-    if (room_for_workers(a)) finding.advice += ", or more loader workers";
-    // What is ready waits, too, for a main thread that has no core.
-    if (!finding.cause && may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
-    say_who_works(a, s, finding);
+    has_slow_batches(a, s, loader, finding);
   }
   if (finding.cause && read_little && s.helper_looks.count > 0)
     finding.told_apart_from.push_back("slow storage: the workers used the CPU and hardly read");
@@ -389,16 +408,10 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   } else if (!has_workers(a, parts, finding.claims) && own_code(a, finding.claims) >= a.limits[Threshold::kMajority] &&
              share_in(a, finding.claims, stacks::Family::kLoaderWait) < a.limits[Threshold::kMaterial]) {
     short_programs(finding);
-    finding.evidence.push_back(fmt::format("no process that it started lived for {} of the time",
-                                           human_percent(a.limits[Threshold::kJobLifetime])));
+    finding.evidence.push_back(no_program_lived(a));
     if (loader.starved) finding.candidates.push_back(Cause::kCpuOversubscribed);
   } else if (loader.storage || loader.network) {
-    if (loader.storage)
-      wait_for_storage(finding);
-    else
-      wait_for_a_connection(a, s, finding);
-    finding.told_apart_from = {"too few cores: the workers slept, they did not wait for one"};
-    if (s.helper_delay + s.owner_delay >= a.limits[Threshold::kHelpersStarved] / 2) finding.told_apart_from.clear();
+    waits_outside(a, s, loader, finding);
   } else if (loader.starved) {
     wants_cores(a, s, finding);
   } else {

@@ -47,6 +47,8 @@ struct AfterWork {
   bool nobody = true;        // with so little in use on any of them no program had a context of CUDA
 
   [[nodiscard]] bool held() const { return kept || listed; }
+  [[nodiscard]] bool gave_back() const { return freed && !held(); }
+  [[nodiscard]] bool left() const { return gone && !held(); }
 };
 
 AfterWork after_work(const Analysis& a) {
@@ -80,31 +82,39 @@ AfterWork after_work(const Analysis& a) {
   return after;
 }
 
+std::string hardly_any_more(const AfterWork& after) {
+  constexpr double kHardly = 0.05;  // of the time
+  if (!after.few_kernels) return "No kernel was seen any more";
+  return after.busiest <= kHardly ? "Hardly a kernel ran any more" : "Far fewer kernels ran";
+}
+
+// What hangs keeps its memory, and so does what holds the GPU.
+void say_it_had_ended(const AfterWork& after, Finding& finding) {
+  const bool all_freed = after.gave_back() && after.nobody;
+  finding.cause = Cause::kMonitoringMostlyElse;
+  finding.advice = all_freed || after.left()
+                       ? "give the GPU to the next job; end the log of a job with the job"
+                       : "see who is left on the GPU (headroom devices); end the log of a job with the job";
+  if (after.left()) finding.confidence = Confidence::kHigh;
+  finding.title = hardly_any_more(after) +
+                  (all_freed      ? ", and all memory was given back: the job on it had ended"
+                   : after.left() ? ", and no process is listed on the GPU any more: the job on it had ended"
+                                  : ", and the memory was given back: the job had probably ended");
+  if (all_freed) finding.evidence.emplace_back("with so little in use no program had a context of CUDA at the end");
+}
+
 // Whether the job had ended, or what is there still holds the GPU or hangs.
 void say_who_is_left(const AfterWork& after, Finding& finding) {
-  constexpr double kHardly = 0.05;  // of the time
-  const std::string none = !after.few_kernels         ? "No kernel was seen any more"
-                           : after.busiest <= kHardly ? "Hardly a kernel ran any more"
-                                                      : "Far fewer kernels ran";
-  const bool freed = after.freed && !after.held(), all_freed = freed && after.nobody;
-  const bool gone = after.gone && !after.held();
+  if (after.left() || after.gave_back()) return say_it_had_ended(after, finding);
   finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";
-  if (freed) finding.advice = "see who is left on the GPU (headroom devices); end the log of a job with the job";
-  if (all_freed || gone) finding.advice = "give the GPU to the next job; end the log of a job with the job";
-  if (gone || freed) {  // what hangs keeps its memory, and so does what holds the GPU
-    finding.cause = Cause::kMonitoringMostlyElse;
-    if (gone) finding.confidence = Confidence::kHigh;
-    finding.title = none + (all_freed ? ", and all memory was given back: the job on it had ended"
-                            : gone    ? ", and no process is listed on the GPU any more: the job on it had ended"
-                                      : ", and the memory was given back: the job had probably ended");
-    if (all_freed) finding.evidence.emplace_back("with so little in use no program had a context of CUDA at the end");
-  } else if (after.held() && !after.freed && !after.gone) {
-    finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
-    finding.title = none + (after.kept ? " while the memory stayed in use: the job hangs or holds the GPU"
-                                       : " while its process was still listed: the job hangs or holds the GPU");
+  finding.title = hardly_any_more(after);
+  finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
+  if (after.held() && !after.freed && !after.gone) {
+    finding.title += after.kept ? " while the memory stayed in use: the job hangs or holds the GPU"
+                                : " while its process was still listed: the job hangs or holds the GPU";
   } else {
-    finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
-    finding.title = none + ": the job had ended, holds the GPU, or hangs";
+    finding.candidates.push_back(Cause::kMonitoringMostlyElse);
+    finding.title += ": the job had ended, holds the GPU, or hangs";
   }
 }
 

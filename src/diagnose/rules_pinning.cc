@@ -213,30 +213,40 @@ struct GoneWorkers {
   bool seen_to_fail = true;
 };
 
+bool starts_others(const Board& board, const Placement& p) {
+  return std::any_of(board.placements.begin(), board.placements.end(),
+                     [&](const Placement& child) { return child.process.ppid == p.process.pid; });
+}
+
+// Those like a worker that held a context under another mask; nothing where one of its like ended so without, too.
+std::set<const Placement*> others_that_held(const Board& board, const Placement& worker) {
+  std::set<const Placement*> held;
+  for (const Placement& other : board.placements) {
+    const bool same_mask = other.process.cuda_visible_devices == worker.process.cuda_visible_devices;
+    if (same_mask || !alike(worker, other) || starts_others(board, other)) continue;
+    if (!other.held.empty())
+      held.insert(&other);
+    else if (!may_have_succeeded(other))
+      return {};
+  }
+  return held;
+}
+
 // Nothing where one of them may have succeeded, or where workers with other masks ended so, too.
 std::optional<GoneWorkers> gone_workers(const Board& board, const std::string& mask) {
   GoneWorkers gone{.mask = mask, .wanted = meant(board, mask), .workers = {}};
   if (gone.wanted.empty()) return std::nullopt;
-  const auto starts_others = [&](const Placement& p) {
-    return std::any_of(board.placements.begin(), board.placements.end(),
-                       [&](const Placement& child) { return child.process.ppid == p.process.pid; });
-  };
   for (const Placement& p : board.placements)
-    if (p.process.cuda_visible_devices == mask && (!p.held.empty() || !starts_others(p))) gone.workers.push_back(&p);
+    if (p.process.cuda_visible_devices == mask && (!p.held.empty() || !starts_others(board, p)))
+      gone.workers.push_back(&p);
   std::set<const Placement*> others;
   for (const Placement* worker : gone.workers) {
     // Where their arguments tell a number, contradictions() judges that.
     if (!worker->held.empty() || worker->ordinal || may_have_succeeded(*worker)) return std::nullopt;
+    const std::set<const Placement*> held = others_that_held(board, *worker);
+    if (held.empty()) return std::nullopt;
+    others.insert(held.begin(), held.end());
     gone.seen_to_fail = gone.seen_to_fail && worker->process.exit_code;
-    bool any = false;
-    for (const Placement& other : board.placements) {
-      if (other.process.cuda_visible_devices == mask || !alike(*worker, other) || starts_others(other)) continue;
-      if (other.held.empty() && !may_have_succeeded(other)) return std::nullopt;
-      if (other.held.empty()) continue;
-      others.insert(&other);
-      any = true;
-    }
-    if (!any) return std::nullopt;
   }
   gone.others = others.size();
   // Of one whose end nobody saw it may be chance.

@@ -143,6 +143,18 @@ std::vector<Finding> holds_and_never_computes(const Analysis& a) {
   return only(std::move(finding));
 }
 
+// Of a job without a context: whether the recording may have missed that it used a GPU.
+bool may_have_used_one(const Analysis& a, bool never_opened) {
+  if (!never_opened && !a.job.batch.present && a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return true;
+  if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return true;
+  if (a.material(a.ledger.total(Account::kUnexplained))) return true;  // one that the list missed may have then
+  const double own = static_cast<double>(a.ledger.total(Account::kUseful));
+  if (own >= a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span())) return true;  // of whom, then?
+  // Neither lists with anybody in them nor a reading of the utilisation: nobody could have seen it.
+  const bool listed = !a.job.uses.empty() || !a.job.graphics.empty();
+  return !listed && 2 * a.ledger.total(Account::kUnobserved) > a.ledger.budget();
+}
+
 }  // namespace
 
 std::vector<Finding> never_uses_gpu(const Analysis& a) {
@@ -158,14 +170,7 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   // In the window, or at another time of the recording.
   if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; }))
     return holds_and_never_computes(a);
-  if (!never_opened && !a.job.batch.present && a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
-  if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
-  if (a.material(a.ledger.total(Account::kUnexplained))) return {};  // one that the list missed may have used it then
-  const double own = static_cast<double>(a.ledger.total(Account::kUseful));
-  if (own >= a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span())) return {};  // of whom, then?
-  // Neither lists with anybody in them nor a reading of the utilisation: nobody could have seen it.
-  const bool listed = !a.job.uses.empty() || !a.job.graphics.empty();
-  if (!listed && 2 * a.ledger.total(Account::kUnobserved) > a.ledger.budget()) return {};
+  if (may_have_used_one(a, never_opened)) return {};
   const bool midway = was_met_midway(a);
   Finding finding = never_finding(
       a, midway ? fmt::format("The job was on no GPU in the {} that were watched", human_duration(a.ledger.span()))

@@ -126,6 +126,33 @@ std::optional<NamedCode> costs_later(const Analysis& a, const Claims& claims) {
   return code[0];
 }
 
+void say_it_is_provisional(const Analysis& a, Finding& finding) {
+  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; });
+  if (a.job.has_contexts && !a.job.batch.present && !held) {
+    finding.confidence = Confidence::kLow;
+    finding.evidence.push_back(
+        "no process of the job has held a compute context so far: a job that uses no GPU at all looks the same");
+  }
+  if (a.ledger.busy() > 0)
+    finding.evidence.push_back(
+        fmt::format("provisional: readings still to come may place the first kernel up to {} earlier",
+                    human_duration(a.meta.interval)));
+}
+
+// What to change in it, where nothing is imported after a first kernel.
+void advise_on_start(const Analysis& a, Finding& finding) {
+  finding.may_import_late = may_import_late(a, finding.claims);
+  finding.advice = kKeepWarm + (finding.may_import_late ? "; import late" : "");
+  const auto code = costs_later(a, finding.claims);
+  if (!code) return;
+  finding.advice = fmt::format("change {} first: it costs later, too", code->spot());
+  finding.remedy = Remedy{.fix = "faster_startup",
+                          .title = "Change the code that each start runs, too",
+                          .why_safe = "its result must stay the same",
+                          .undo = "the code as it was",
+                          .safety = Safety::kModerate};
+}
+
 Finding about(const Analysis& a, Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -137,51 +164,31 @@ Finding about(const Analysis& a, Claims claims) {
   const bool provisional = a.goes_on && a.window.end - last_end(finding.claims) < kSettled;
   if (a.ledger.busy() == 0)
     finding.title = provisional ? "Start-up so far: no kernel has run yet" : "Start-up: no kernel was seen after it";
+  const Nanos later = imported_later(a, finding.claims);
   const Stretches s = stretches_in(a, finding.claims);
-  if (s.count > 0)
+  if (a.material(later))  // an import goes on in many stretches, between kernels
+    finding.evidence = {fmt::format("for {} of it modules were imported after a first kernel", human_duration(later))};
+  else if (s.count > 0)
     finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
                                     human_duration(s.longest))};
-  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; });
-  if (provisional && a.job.has_contexts && !a.job.batch.present && !held) {
-    finding.confidence = Confidence::kLow;
-    finding.evidence.push_back(
-        "no process of the job has held a compute context so far: a job that uses no GPU at all looks the same");
-  }
-  if (provisional && a.ledger.busy() > 0)
-    finding.evidence.push_back(
-        fmt::format("provisional: readings still to come may place the first kernel up to {} earlier",
-                    human_duration(a.meta.interval)));
+  if (provisional) say_it_is_provisional(a, finding);
   if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
     finding.evidence.push_back(
         fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
   std::vector<std::string> no_core = starved_sentence(a, host_during(a.job, a.devices, finding.claims));
   const bool starved = !no_core.empty();
   append(finding.evidence, std::move(no_core));
-  const Nanos later = imported_later(a, finding.claims);
-  finding.told_apart_from = {fmt::format("pauses between kernels: {} had run yet", later > 0 ? "hardly any" : "none")};
   finding.would_overturn =
       "run it twice in a row: what the second start saves was reading from disk or filling caches; the rest is work, "
       "or waits";
-  finding.may_import_late = may_import_late(a, finding.claims);
-  finding.advice = kKeepWarm + (finding.may_import_late ? "; import late" : "");
-  if (const auto code = costs_later(a, finding.claims)) {
-    finding.advice = fmt::format("change {} first: it costs later, too", code->spot());
-    finding.remedy = Remedy{.fix = "faster_startup",
-                            .title = "Change the code that each start runs, too",
-                            .why_safe = "its result must stay the same",
-                            .undo = "the code as it was",
-                            .safety = Safety::kModerate};
-  }
   if (a.material(later)) {
-    finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";
-    if (s.count > 0) finding.evidence.erase(finding.evidence.begin());  // an import goes on in many, between kernels
-    finding.evidence.insert(
-        finding.evidence.begin(),
-        fmt::format("for {} of it modules were imported after a first kernel", human_duration(later)));
+    finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.advice = kKeepWarm;
-    finding.remedy.reset();
-    finding.may_import_late = false;
+  } else {
+    finding.told_apart_from = {
+        fmt::format("pauses between kernels: {} had run yet", later > 0 ? "hardly any" : "none")};
+    advise_on_start(a, finding);
   }
   if (starved) finding.advice += "; on cores that nothing else uses it starts sooner";
   return finding;

@@ -94,25 +94,36 @@ std::string kernels_sentence(const std::pair<std::int64_t, double>& kernels) {
 
 // Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and
 // Python functions.
-void name_loader(const Analysis& a, Finding& finding) {
+struct LoaderShares {
   double itself = 0, workers = 0, tensorflow = 0;
+};
+
+LoaderShares loader_shares(const Analysis& a, const Finding& finding) {
+  LoaderShares shares;
   for (const NamedCode& code : code_in(a, finding.claims)) {
-    const bool by_pytorch = code.place.starts_with("enumerate(DataLoader)");
-    const bool by_tensorflow = code.place.find("IteratorGetNext") != std::string::npos ||
-                               code.place.starts_with("Iterator::") || code.place.starts_with("OptionalGetNext");
-    tensorflow += by_tensorflow ? code.share : 0;
-    if (by_tensorflow) continue;
     const auto has = [&](std::string_view part) { return code.place.find(part) != std::string::npos; };
-    if (has("_MultiProcessing") || code.place == info(stacks::Family::kLoaderWait).label)
-      workers += code.share;
+    const bool by_tensorflow =
+        has("IteratorGetNext") || code.place.starts_with("Iterator::") || code.place.starts_with("OptionalGetNext");
+    const bool by_pytorch = code.place.starts_with("enumerate(DataLoader)");
+    if (by_tensorflow)
+      shares.tensorflow += code.share;
+    else if (has("_MultiProcessing") || code.place == info(stacks::Family::kLoaderWait).label)
+      shares.workers += code.share;
     else if (!by_pytorch || has("_SingleProcess"))
-      itself += code.share;
+      shares.itself += code.share;
   }
   for (const auto& [name, ns] : by_named_phase(a, finding.claims)) {  // PyTorch's name is an annotation, too
     const double share = as_share(ns, finding.cost());
-    if (name.find("enumerate(DataLoader)#_MultiProcessing") != std::string::npos) workers = std::max(workers, share);
-    if (name.find("enumerate(DataLoader)#_SingleProcess") != std::string::npos) itself = std::max(itself, share);
+    if (name.find("enumerate(DataLoader)#_MultiProcessing") != std::string::npos)
+      shares.workers = std::max(shares.workers, share);
+    if (name.find("enumerate(DataLoader)#_SingleProcess") != std::string::npos)
+      shares.itself = std::max(shares.itself, share);
   }
+  return shares;
+}
+
+void name_loader(const Analysis& a, Finding& finding) {
+  const auto [itself, workers, tensorflow] = loader_shares(a, finding);
   if (tensorflow >= a.limits[Threshold::kMajority]) {
     finding.candidates = {Cause::kInputTooFewWorkers, Cause::kSlowStorage};
     finding.title = "The GPU waits for tf.data's next batch";
@@ -332,6 +343,29 @@ Finding python_code(const Analysis& a, Claims claims) {
   return finding;
 }
 
+Finding waits_at_the_start(const Analysis& a, Claims lead) {
+  Finding finding = trace_finding(std::move(lead));
+  finding.title = "Before the first kernel of the trace the GPU waits for the host";
+  finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kHostGraphBuilding};
+  finding.advice = "profile later steps to see how the job goes on (torch.profiler.schedule)";
+  gains_once(a, finding);
+  return finding;
+}
+
+Finding wait_finding(const Analysis& a, const Wait& wait, Claims claims) {
+  Finding finding = trace_finding(std::move(claims));
+  finding.title = wait.title;
+  finding.advice = wait.advice;
+  const bool once = name_causes(a, wait, finding);
+  if (wait.account == Account::kInput) say_rounds(a, finding);
+  if (once)
+    gains_once(a, finding);
+  else
+    gains_by_removal(a, finding, std::string(wait.condition));
+  if (wait.account == Account::kTransfer) gains_of_copies(a, finding);
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> profiled_waits(const Analysis& a) {
@@ -349,29 +383,13 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
     Claims lead = wait.account == Account::kHostCode ? before_first_kernel(a, claims) : Claims{};
     if (a.material(length(lead))) {
       claims = without(claims, lead);
-      Finding first = trace_finding(std::move(lead));
-      first.title = "Before the first kernel of the trace the GPU waits for the host";
-      first.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kHostGraphBuilding};
-      first.advice = "profile later steps to see how the job goes on (torch.profiler.schedule)";
-      gains_once(a, first);
-      findings.push_back(std::move(first));
+      findings.push_back(waits_at_the_start(a, std::move(lead)));
     }
     if (Claims calls = allocating(a, claims); wait.account == Account::kHostCode && a.material(length(calls))) {
       claims = without(claims, calls);
       findings.push_back(allocator(a, std::move(calls)));
     }
-    if (!a.material(length(claims))) continue;
-    Finding finding = trace_finding(std::move(claims));
-    finding.title = wait.title;
-    finding.advice = wait.advice;
-    const bool once = name_causes(a, wait, finding);
-    if (wait.account == Account::kInput) say_rounds(a, finding);
-    if (once)
-      gains_once(a, finding);
-    else
-      gains_by_removal(a, finding, std::string(wait.condition));
-    if (wait.account == Account::kTransfer) gains_of_copies(a, finding);
-    findings.push_back(std::move(finding));
+    if (a.material(length(claims))) findings.push_back(wait_finding(a, wait, std::move(claims)));
   }
   return findings;
 }

@@ -65,19 +65,28 @@ void name_copies_to_host(const Analysis& a, double pageable, Finding& finding) {
         "fetch results less often, or later: keep and add them up on the GPU; on a stream of its own while kernels run";
 }
 
+struct CopyShares {
+  double pageable = 0;  // within the device no memory of the host is in them
+  double within = 0, peers = 0, to_host = 0, from_host = 0;
+};
+
+CopyShares copy_shares(const Analysis& a, const Claims& claims) {
+  CopyShares shares;
+  for (const NamedCode& copy : code_in(a, claims)) {
+    const auto is = [&](GpuWork work) { return copy.place == info(work).name; };
+    if (copy.place.starts_with("pageable")) shares.pageable += copy.share;
+    if (is(GpuWork::kCopyOnDevice)) shares.within += copy.share;
+    if (is(GpuWork::kCopyToPeer)) shares.peers += copy.share;
+    if (is(GpuWork::kCopyToDevice) || is(GpuWork::kPageableToDevice)) shares.from_host += copy.share;
+    if (is(GpuWork::kCopyToHost) || is(GpuWork::kPageableToHost)) shares.to_host += copy.share;
+  }
+  return shares;
+}
+
 }  // namespace
 
 void name_copies(const Analysis& a, Finding& finding) {
-  // Within the device no memory of the host is in them.
-  double pageable = 0, within = 0, peers = 0, to_host = 0, from_host = 0;
-  for (const NamedCode& copy : code_in(a, finding.claims)) {
-    const auto is = [&](GpuWork work) { return copy.place == info(work).name; };
-    if (copy.place.starts_with("pageable")) pageable += copy.share;
-    if (is(GpuWork::kCopyOnDevice)) within += copy.share;
-    if (is(GpuWork::kCopyToPeer)) peers += copy.share;
-    if (is(GpuWork::kCopyToDevice) || is(GpuWork::kPageableToDevice)) from_host += copy.share;
-    if (is(GpuWork::kCopyToHost) || is(GpuWork::kPageableToHost)) to_host += copy.share;
-  }
+  const auto [pageable, within, peers, to_host, from_host] = copy_shares(a, finding.claims);
   const double majority = a.limits[Threshold::kMajority];
   if (peers >= majority) {
     finding.title = "The GPU copies to or from another GPU, and no kernel runs meanwhile";

@@ -218,39 +218,46 @@ Nanos time_in_recurrences(const Analysis& a, const Claims& claims) {
   return static_cast<Nanos>(sum);
 }
 
+namespace {
+
+// "GPU 0 is idle for 2.0 s at a time, 12 times, every 60 s".
+std::string recurrence(const Analysis& a, const Phase& phase, const std::vector<Window>& times) {
+  const double util = phase.gpu_util_ratio.value_or(0);
+  const auto interrupted = std::count_if(times.begin(), times.end(),
+                                         [&](const Window& time) { return is_interrupted(a, phase.device, time); });
+  const bool bursts = 4 * static_cast<std::size_t>(interrupted) >= times.size();  // not the first or the last alone
+  const std::string idle = util >= kQuiet ? fmt::format("mostly idle ({} on average)", human_percent(util))
+                           : bursts       ? fmt::format("hardly busy ({} on average)", human_percent(util))
+                                          : "idle";
+  const double part = bursts ? 1 : idle_part(phase);
+  const std::vector<Window> whole = whole_times(a, times);
+  Nanos total = 0, shortest = whole.front().length(), longest = shortest;
+  for (const Window& time : whole) {
+    total += time.length();
+    shortest = std::min(shortest, time.length());
+    longest = std::max(longest, time.length());
+  }
+  const auto each = static_cast<Nanos>(part * static_cast<double>(total) / static_cast<double>(whole.size()));
+  const char* const mean = longest > 2 * shortest ? " on average" : "";
+  // Its period is that of all its times.
+  const bool all = times.size() == static_cast<std::size_t>(phase.count);
+  const std::optional<Nanos> period = all && phase.period ? phase.period : pace_of(a, times);
+  const std::size_t cut = times.size() - whole.size();  // one at the begin and one at the end at most
+  return fmt::format("{} is {} for {} at a time{}, {} times{}{}{}", a.device_name(phase.device), idle,
+                     human_duration(each), mean, times.size(),
+                     cut == 0   ? ""
+                     : cut == 1 ? " (one of them cut off)"
+                                : " (the first and the last cut off)",
+                     period ? ", every " + human_duration(*period) : "",
+                     util < kQuiet ? "; one reading of 0 % is no sign of a hang" : "");
+}
+
+}  // namespace
+
 std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
   std::vector<std::string> sentences;
-  for (const auto& [i, times] : recurring_times(a, claims)) {
-    const Phase& phase = a.phases[i];
-    const double util = phase.gpu_util_ratio.value_or(0);
-    const auto interrupted = std::count_if(times.begin(), times.end(),
-                                           [&](const Window& time) { return is_interrupted(a, phase.device, time); });
-    const bool bursts = 4 * static_cast<std::size_t>(interrupted) >= times.size();  // not the first or the last alone
-    const std::string idle = util >= kQuiet ? fmt::format("mostly idle ({} on average)", human_percent(util))
-                             : bursts       ? fmt::format("hardly busy ({} on average)", human_percent(util))
-                                            : "idle";
-    const double part = bursts ? 1 : idle_part(phase);
-    const std::vector<Window> whole = whole_times(a, times);
-    Nanos total = 0, shortest = whole.front().length(), longest = shortest;
-    for (const Window& time : whole) {
-      total += time.length();
-      shortest = std::min(shortest, time.length());
-      longest = std::max(longest, time.length());
-    }
-    const auto each = static_cast<Nanos>(part * static_cast<double>(total) / static_cast<double>(whole.size()));
-    const char* const mean = longest > 2 * shortest ? " on average" : "";
-    // Its period is that of all its times.
-    const bool all = times.size() == static_cast<std::size_t>(phase.count);
-    const std::optional<Nanos> period = all && phase.period ? phase.period : pace_of(a, times);
-    const std::size_t cut = times.size() - whole.size();  // one at the begin and one at the end at most
-    sentences.push_back(fmt::format("{} is {} for {} at a time{}, {} times{}{}", a.device_name(phase.device), idle,
-                                    human_duration(each), mean, times.size(),
-                                    cut == 0   ? ""
-                                    : cut == 1 ? " (one of them cut off)"
-                                               : " (the first and the last cut off)",
-                                    period ? ", every " + human_duration(*period) : "") +
-                        (util < kQuiet ? "; one reading of 0 % is no sign of a hang" : ""));
-  }
+  for (const auto& [phase, times] : recurring_times(a, claims))
+    sentences.push_back(recurrence(a, a.phases[phase], times));
   return sentences;
 }
 

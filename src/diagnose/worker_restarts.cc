@@ -58,11 +58,12 @@ enum class Workers { kSure, kMaybe };
 
 constexpr int kTerminated = 128 + 15;  // an exit code: ended by SIGTERM
 
-// When workers of this process were replaced; a worker's end is known to a sample only.
-void add_restarts(const Analysis& a, SourceId owner, const Pauses& pauses, Workers which, WorkerRestarts& restarts) {
+// The processes below this one that are workers, or may be. A helper that comes and goes is none for sure; a worker has
+// its parent's command.
+std::vector<const RecordedProcess*> workers_of(const Analysis& a, SourceId owner, Workers which) {
   const Nanos close = a.limits.time(Threshold::kRestartClose);
-  std::set<SourceId> below;
-  for (const SourceId id : descendants(a.job, owner)) below.insert(id);
+  const std::vector<SourceId> list = descendants(a.job, owner);
+  const std::set<SourceId> below(list.begin(), list.end());
   const auto own = std::find_if(a.processes.begin(), a.processes.end(),
                                 [&](const RecordedProcess& process) { return process.source == owner; });
   const auto forked = [&](const RecordedProcess& process) {
@@ -70,11 +71,18 @@ void add_restarts(const Analysis& a, SourceId owner, const Pauses& pauses, Worke
            process.facts.cmdline == own->facts.cmdline;
   };
   std::vector<const RecordedProcess*> workers;
-  for (const RecordedProcess& process : a.processes)
-    if (below.contains(process.source) && !a.job.holds[static_cast<std::size_t>(process.source)] &&
-        (which == Workers::kMaybe ? forked(process)  // else a helper that comes and goes is no worker
-                                  : known_end(a, process) - process.facts.start >= close))
+  for (const RecordedProcess& process : a.processes) {
+    if (!below.contains(process.source) || a.job.holds[static_cast<std::size_t>(process.source)]) continue;
+    if (which == Workers::kMaybe ? forked(process) : known_end(a, process) - process.facts.start >= close)
       workers.push_back(&process);
+  }
+  return workers;
+}
+
+// When workers of this process were replaced; a worker's end is known to a sample only.
+void add_restarts(const Analysis& a, SourceId owner, const Pauses& pauses, Workers which, WorkerRestarts& restarts) {
+  const Nanos close = a.limits.time(Threshold::kRestartClose);
+  std::vector<const RecordedProcess*> workers = workers_of(a, owner, which);
   std::vector<const RecordedProcess*> ended;
   for (const RecordedProcess* worker : workers)
     if (worker->facts.end && (which == Workers::kMaybe || !surely_lives_in(a, pauses.untold, *worker)))

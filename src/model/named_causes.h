@@ -16,4 +16,9 @@ namespace headroom {
   return finding.cause == cause || may_be(finding, cause);
 }
 
+// The cause that it has, or the likeliest of those that it leaves open.
+[[nodiscard]] inline bool is_likeliest(const Finding& finding, Cause cause) {
+  return finding.cause == cause || (!finding.candidates.empty() && finding.candidates.front() == cause);
+}
+
 }  // namespace headroom
