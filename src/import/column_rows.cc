@@ -434,7 +434,9 @@ bool are_shares(const Rows& rows, std::size_t column) {
 // jtop of a Jetson calls its GPU's use "GPU", beside "Temp GPU".
 void name_share(std::vector<std::string_view>& names, const Rows& rows) {
   const auto is_use = [](std::string_view name) {
-    return is_reading_of(name, Metric::kGpuUtil) || is_reading_of(name, Metric::kGraphicsActive);
+    const auto rule = csv_column(name);
+    return rule && rule->role == ColumnRole::kMetric &&
+           (rule->metric == Metric::kGpuUtil || rule->metric == Metric::kGraphicsActive);
   };
   if (std::any_of(names.begin(), names.end(), is_use)) return;
   for (std::size_t i = 0; i < names.size(); ++i)

@@ -5,7 +5,6 @@
 namespace headroom {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(CommonForms, LinesThatWereTakenOutOfABoxAreReadBelowTheirTimes) {

@@ -162,7 +162,7 @@ TEST(KeptLines, ObjectsBehindALoggersTimeAreRows) {
   for (int i = 0; i < kKept; ++i)
     for (int gpu = 0; gpu < 2; ++gpu) {
       const std::string front = fmt::format("I20251105 21:13:0{}.668320  100{} Logger.cpp:54] ", i, gpu);
-      dynolog += front + "Logging : 3 values\n" + front;
+      dynolog.append(front).append("Logging : 3 values\n").append(front);
       dynolog += fmt::format(
           "time = 2025-11-05T21:13:0{}.000Z data = {{\"device\":{},\"gpu_device_utilization\":{},"
           "\"sm_active_ratio\":0.14}}\n",

@@ -93,7 +93,8 @@ void settle_rows_below_times(LogData& data, Nanos interval) {
     return tell("one of each GPU, in order: no column says which (of one GPU, --log-interval says how far apart)");
   tell(told ? "samples of one GPU, as far apart as --log-interval says"
             : "samples of one GPU, over the time to the next: their readings go on from row to row");
-  data.gpus.assign(1, std::move(one));
+  data.gpus.clear();
+  data.gpus.push_back(std::move(one));
   data.names_gpus = false;
   for (Event& event : data.events)
     if (event.source != kNoSource) event.source = 0;
