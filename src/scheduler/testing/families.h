@@ -455,7 +455,7 @@ class PlannedRun {
   RunResult result_;
 };
 
-inline RunResult run_planner(const Family& family, std::uint64_t seed, RunOptions options = {}) {
+inline RunResult run_planner(const Family& family, std::uint64_t seed, const RunOptions& options = {}) {
   return PlannedRun(family, seed, options).run();
 }
 
