@@ -148,7 +148,7 @@ Lines lines_of(const std::vector<TableRow>& rows, const Writing& writing) {
 
 // It may go to a terminal: what could speak to one is an escape here; JSON has it as it is.
 std::string csv_field(const std::string& value) {
-  const std::string text = visible_lines(value);
+  std::string text = visible_lines(value);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

@@ -254,7 +254,7 @@ inline std::vector<GroupHistory> history_of(const Family& family, const std::vec
 // The planner with the box under it.
 class PlannedRun {
  public:
-  PlannedRun(const Family& family, std::uint64_t seed, RunOptions options)
+  PlannedRun(const Family& family, std::uint64_t seed, const RunOptions& options)
       : family_(family),
         options_(options),
         tasks_(tasks_of(family, seed)),
@@ -455,7 +455,7 @@ class PlannedRun {
   RunResult result_;
 };
 
-inline RunResult run_planner(const Family& family, std::uint64_t seed, RunOptions options = {}) {
+inline RunResult run_planner(const Family& family, std::uint64_t seed, const RunOptions& options = {}) {
   return PlannedRun(family, seed, options).run();
 }
 
