@@ -230,7 +230,7 @@ std::string beside(const Analysis& a, Finding& finding) {
   }
   if (at_a_lock && finding.cause && code->with_interpreter < often)
     finding.advice += fmt::format("; see whether {} has that lock meanwhile", code->place);
-  const std::string text = other_thread_words(a, *code, on_lock);
+  std::string text = other_thread_words(a, *code, on_lock);
   if (!text.empty() && !finding.cause) blame_other_thread(a, *code, finding);
   return text;
 }
@@ -382,7 +382,7 @@ std::string peer_sentence(const Analysis& a, const PeerWait& wait) {
   std::vector<std::size_t> gpus;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (holds(a, wait.peer, device)) gpus.push_back(device);
-  const std::string text =
+  std::string text =
       fmt::format("meanwhile {} was at work in {} of the looks at its stacks",
                   process_name(wait.peer_pid, wait.peer_rank, gpu_names(a, gpus)), human_percent(wait.at_work));
   if (wait.peer_at.empty()) return text;
