@@ -384,7 +384,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   if (a.job.batch.present) a.said.metrics.clear();  // each task says its own
   a.ledger = ledger_of(stacks, a, std::move(places));
   for (std::size_t i = 0; i < a.devices.size(); ++i)
-    a.gpus.push_back(gpu_analysis(recording, i, a.devices[i], a.ledger, a.window, limits));
+    a.gpus.push_back(gpu_analysis(recording, i, a.devices[i], a.ledger, limits));
   look_beside_each_other(recording, a);
   take_notes(recording, a);
   const double tail = limits[Threshold::kProgressTail] * static_cast<double>(a.window.length());
