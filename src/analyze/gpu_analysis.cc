@@ -109,7 +109,7 @@ std::optional<double> pace_of(const std::vector<MemoryEnd>& readings, const Wind
   const double grown = ends.back().used - ends.front().used;
   for (std::size_t i = 1; i < ends.size(); ++i) {
     const double more = ends[i].used - ends[i - 1].used,
-                 least = grown / (i + 1 < ends.size() ? 4 * kPartsOfHalf : 2 * kPartsOfHalf);
+                 least = grown / static_cast<double>((i + 1 < ends.size() ? 4 : 2) * kPartsOfHalf);
     if (more <= 0 || more < least) return 0;
   }
   return grown / seconds(ends.back().at - ends.front().at);
