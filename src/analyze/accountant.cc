@@ -25,25 +25,23 @@ bool was_only_watched(const RecordingMeta& meta) {
 
 }  // namespace
 
-DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu,
-                                   const Thresholds& limits, std::span<const std::unique_ptr<Evidence>> evidence,
-                                   Places& places)
-    : job_(job),
-      limits_(limits),
-      evidence_(evidence),
-      places_(places),
-      time_(util_samples(recording, gpu, limits)),
-      uses_(uses_of(recording, job, gpu, limits)),
-      unlisted_(may_have_held(recording, job, gpu, limits)),
-      goes_on_(goes_on(recording.meta) || was_only_watched(recording.meta)),
-      desktop_(job.has_job && std::any_of(job.graphics.begin(), job.graphics.end(),
-                                          [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
+DeviceAccountant::DeviceAccountant(const AccountedJob& all, SourceId gpu)
+    : job_(all.job),
+      limits_(all.limits),
+      evidence_(all.evidence),
+      places_(all.places),
+      time_(util_samples(all.recording, gpu, limits_)),
+      uses_(uses_of(all.recording, job_, gpu, limits_)),
+      unlisted_(may_have_held(all.recording, job_, gpu, limits_)),
+      goes_on_(goes_on(all.recording.meta) || was_only_watched(all.recording.meta)),
+      desktop_(job_.has_job && std::any_of(job_.graphics.begin(), job_.graphics.end(),
+                                           [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
   find_kernels();
   leave_out_the_absent();
   // Its first kernel is still to come: until then all of it is start-up, unless it was met midway.
-  starting_ = job.no_kernel_yet && job.has_job && job.has_contexts && !was_met_midway(recording) &&
-              std::none_of(job.uses.begin(), job.uses.end(), [](const ContextUse& use) { return use.ours; });
-  if (job.no_kernel_yet)
+  starting_ = job_.no_kernel_yet && job_.has_job && job_.has_contexts && !was_met_midway(all.recording) &&
+              std::none_of(job_.uses.begin(), job_.uses.end(), [](const ContextUse& use) { return use.ours; });
+  if (job_.no_kernel_yet)
     for (Use& use : uses_)
       if (use.claim == Claim::kContext && use.context.ours && !use.context.from_before)
         use.first_kernel = use.context.end;
@@ -137,27 +135,29 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
     measured += weight;
     shares_.push_back({&use, weight});
   }
-  if (measured <= 0) {
-    const bool any_computes =
-        std::any_of(shares_.begin(), shares_.end(), [](const Share& share) { return !share.use->only_holds; });
-    const auto listed = [](const Share& share) {
-      return share.use->claim == Claim::kContext && share.use->context.ours && !share.use->only_holds;
-    };
-    // Of an attempt that no list named it is not known that it ever had a context.
-    const bool any_listed = std::any_of(shares_.begin(), shares_.end(), listed);
-    const bool any_ran = std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) {
-      return !share.use->only_holds && !hardly_ran(*share.use);
-    });
-    for (Share& share : shares_) {
-      const Use& use = *share.use;
-      const bool stands_back = (any_computes && use.only_holds) || (any_listed && use.claim == Claim::kUnseen) ||
-                               (any_ran && hardly_ran(use));
-      share.weight = stands_back ? 0 : job_.batch.present ? held_within(*share.use, begin, end) : 1;
-    }
-  }
+  if (measured <= 0) weigh_unmeasured(begin, end);
   if (!job_.batch.present) leave_to_the_old(begin, end, busy);
   if (shares_.empty()) shares_.push_back({nullptr, 1});
   return shares_;
+}
+
+// By how long each was there, in a batch, else alike. Who hardly can have run kernels stands back where another one
+// can.
+void DeviceAccountant::weigh_unmeasured(Nanos begin, Nanos end) {
+  const auto any = [&](const auto& is_so) {
+    return std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) { return is_so(*share.use); });
+  };
+  const bool any_computes = any([](const Use& use) { return !use.only_holds; });
+  // Of an attempt that no list named it is not known that it ever had a context.
+  const bool any_listed =
+      any([](const Use& use) { return use.claim == Claim::kContext && use.context.ours && !use.only_holds; });
+  const bool any_ran = any([&](const Use& use) { return !use.only_holds && !hardly_ran(use); });
+  for (Share& share : shares_) {
+    const Use& use = *share.use;
+    const bool stands_back =
+        (any_computes && use.only_holds) || (any_listed && use.claim == Claim::kUnseen) || (any_ran && hardly_ran(use));
+    share.weight = stands_back ? 0 : job_.batch.present ? held_within(use, begin, end) : 1;
+  }
 }
 
 // Who starts within a sample has its start-up before it: what somebody who was there before had time for is his. (In a
@@ -357,6 +357,23 @@ void DeviceAccountant::emit(Slice slice) {
   slices_.push_back(slice);
 }
 
+// Kernels of one of the owners at hand.
+Slice DeviceAccountant::kernels_piece(Nanos begin, Nanos end, const Use* owner) const {
+  Slice slice{begin, end, Account::kUseful, 0, seen_by_};
+  if (!owner && (job_.has_contexts || job_.owners_unknown)) {
+    slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
+    if (desktop_ && !touched_) slice.account = Account::kForeign;
+  }
+  if (!owner) return slice;
+  slice.pid = owner->context.pid;
+  slice.task = owner->task;
+  slice.account = owner->context.ours ? owner->kernels : Account::kForeign;
+  if (shares_.size() > 1) slice.confidence = Confidence::kMedium;
+  if (owner->claim == Claim::kUnseen)
+    slice.tiers = "S", slice.confidence = owner->doubtful ? Confidence::kLow : Confidence::kMedium;
+  return slice;
+}
+
 // Splits (begin, end] among the owners, one after the other; the rounding remainder goes to the largest.
 void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
   if (end <= begin) return;
@@ -373,30 +390,16 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
                                         [](const Share& a, const Share& b) { return a.weight < b.weight; });
   parts_[static_cast<std::size_t>(largest - shares.begin())] += end - begin - given;
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    const Use* use = shares[i].use;
-    Slice slice{begin, begin + parts_[i], Account::kUseful, 0, seen_by_};
-    if (use) {
-      slice.pid = use->context.pid;
-      slice.task = use->task;
-      slice.account = use->kernels;
-      if (!use->context.ours) slice.account = Account::kForeign;
-      if (shares.size() > 1) slice.confidence = Confidence::kMedium;
-      if (use->claim == Claim::kUnseen)
-        slice.tiers = "S", slice.confidence = use->doubtful ? Confidence::kLow : Confidence::kMedium;
-    } else if (job_.has_contexts || job_.owners_unknown) {
-      slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
-      if (desktop_ && !touched_) slice.account = Account::kForeign;
-    }
-    emit(slice);
+    emit(kernels_piece(begin, begin + parts_[i], shares[i].use));
     begin += parts_[i];
   }
 }
 
 namespace {
 
-// `use` holds the device, for the time [begin, end) with this account.
-Slice piece_of(const Use& use, Nanos begin, Nanos end, Account account, Tiers tiers, Confidence confidence) {
-  return {begin, end, account, use.context.pid, tiers, confidence, -1, use.task};
+// `use` holds the device, and the time [begin, end) was that.
+Slice piece_of(const Use& use, Nanos begin, Nanos end, const HostClaim& claim) {
+  return {begin, end, claim.account, use.context.pid, claim.tiers, claim.confidence, -1, use.task};
 }
 
 }  // namespace
@@ -406,7 +409,7 @@ void DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePar
   const IdleStretch stretch{use, part, begin, end, time_};
   const bool past_kernels = part == UsePart::kTail || use.first_kernel == kNever;
   if (past_kernels && !use.hung && begin >= use.context.seen_until)
-    return emit(piece_of(use, begin, end, Account::kUnexplained, "", Confidence::kLow));
+    return emit(piece_of(use, begin, end, {Account::kUnexplained, Confidence::kLow, ""}));
   // Of an attempt that nobody saw on the device, and of no kernel, it is not known whether it used it at all.
   const bool stranger = use.claim == Claim::kUnseen && use.first_kernel == kNever;
   for (const auto& evidence : evidence_) {
@@ -415,7 +418,7 @@ void DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePar
     evidence->claim(stretch, claims_);
     for (const HostShare& share : claims_) {
       const Nanos stop = begin + share.length;
-      Slice slice = piece_of(use, begin, stop, share.claim.account, share.claim.tiers, share.claim.confidence);
+      Slice slice = piece_of(use, begin, stop, share.claim);
       slice.where = places_.index_of(share.claim.where);
       emit(slice);
       begin = stop;
@@ -424,15 +427,15 @@ void DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePar
   }
   switch (part) {
     case UsePart::kStartup:
-      return emit(piece_of(use, begin, end, Account::kStartup, "P", Confidence::kHigh));
+      return emit(piece_of(use, begin, end, {Account::kStartup, Confidence::kHigh, "P"}));
     case UsePart::kTail:
-      if (use.hung) return emit(piece_of(use, begin, end, Account::kHung, "P", Confidence::kMedium));
+      if (use.hung) return emit(piece_of(use, begin, end, {Account::kHung, Confidence::kMedium, "P"}));
       if (use.doubtful) break;
-      return emit(piece_of(use, begin, end, Account::kTeardown, seen_by_, Confidence::kMedium));
+      return emit(piece_of(use, begin, end, {Account::kTeardown, Confidence::kMedium, seen_by_}));
     case UsePart::kBetween:
       break;
   }
-  emit(piece_of(use, begin, end, Account::kUnexplained, seen_by_, Confidence::kLow));
+  emit(piece_of(use, begin, end, {Account::kUnexplained, Confidence::kLow, seen_by_}));
 }
 
 // An attempt of a batch around its contexts, or one that was too short to be listed.
@@ -440,10 +443,11 @@ Slice DeviceAccountant::attempt_piece(Nanos begin, Nanos end, const Use& attempt
   const Nanos middle = begin + (end - begin) / 2;
   const bool ever = attempt.first_kernel != kNever;
   if (ever && middle < attempt.first_kernel)
-    return piece_of(attempt, begin, end, Account::kStartup, "S", Confidence::kHigh);
+    return piece_of(attempt, begin, end, {Account::kStartup, Confidence::kHigh, "S"});
   if (ever && middle >= attempt.last_kernel)
-    return piece_of(attempt, begin, end, attempt.hung ? Account::kHung : Account::kTeardown, "S", Confidence::kMedium);
-  return piece_of(attempt, begin, end, Account::kUnexplained, "S", Confidence::kLow);
+    return piece_of(attempt, begin, end,
+                    {attempt.hung ? Account::kHung : Account::kTeardown, Confidence::kMedium, "S"});
+  return piece_of(attempt, begin, end, {Account::kUnexplained, Confidence::kLow, "S"});
 }
 
 Slice DeviceAccountant::free_piece(Nanos begin, Nanos end) const {
@@ -523,7 +527,7 @@ void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
     case Word::kAttempt:
       return emit(attempt_piece(begin, end, *use));
     case Word::kNeverHeld:
-      return emit(piece_of(*use, begin, end, Account::kNotUsed, "S", Confidence::kHigh));
+      return emit(piece_of(*use, begin, end, {Account::kNotUsed, Confidence::kHigh, "S"}));
     case Word::kNone:
       break;
   }
@@ -537,7 +541,7 @@ void DeviceAccountant::copies(Nanos begin, Nanos end) {
   const auto& shares = owners(begin, end, 0);
   const Use* use = shares.size() == 1 ? shares.front().use : nullptr;
   if (!use || !use->context.ours || begin < use->first_kernel || end > use->last_kernel) return idle(begin, end);
-  emit(piece_of(*use, begin, end, Account::kTransfer, seen_by_, Confidence::kHigh));
+  emit(piece_of(*use, begin, end, {Account::kTransfer, Confidence::kHigh, seen_by_}));
 }
 
 void DeviceAccountant::idle(Nanos begin, Nanos end) {

@@ -17,12 +17,20 @@ namespace headroom {
 // From the first to the last kernel of each process of the job, on each device.
 using KernelTimes = std::map<SourceId, std::vector<std::pair<SourceId, Window>>>;
 
+// What the time of all devices is accounted by.
+struct AccountedJob {
+  const Recording& recording;
+  const JobView& job;
+  const Thresholds& limits;
+  std::span<const std::unique_ptr<Evidence>> evidence;
+  Places& places;
+};
+
 // Accounts for the time of one device: docs/ledger.md has the rules. Used once, by device_times(): of all devices the
 // kernels are found before the time of any is divided.
 class DeviceAccountant {
  public:
-  DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits,
-                   std::span<const std::unique_ptr<Evidence>> evidence, Places& places);
+  DeviceAccountant(const AccountedJob& all, SourceId gpu);
   void add_kernels(KernelTimes& of_processes) const;
   // A process that computes on one device neither starts nor ends on another.
   void divide(const KernelTimes& of_processes);
@@ -58,6 +66,7 @@ class DeviceAccountant {
   [[nodiscard]] Nanos longest_pause(const Use& use) const;
   [[nodiscard]] bool hardly_ran(const Use& use) const;
   [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end, Nanos busy);  // until the next call
+  void weigh_unmeasured(Nanos begin, Nanos end);
   void leave_to_the_old(Nanos begin, Nanos end, Nanos busy);
   void busy(Nanos begin, Nanos end, Nanos sample_begin);
   void copies(Nanos begin, Nanos end);
@@ -66,6 +75,7 @@ class DeviceAccountant {
   [[nodiscard]] Slice free_piece(Nanos begin, Nanos end) const;
   [[nodiscard]] Nanos waits_for_peers(const Use& use, Nanos begin, Nanos end) const;
   void held_piece(Nanos begin, Nanos end, const Use& use, UsePart part);
+  [[nodiscard]] Slice kernels_piece(Nanos begin, Nanos end, const Use* owner) const;  // nullptr: nobody was seen
   [[nodiscard]] Slice attempt_piece(Nanos begin, Nanos end, const Use& attempt) const;
   void emit(Slice slice);
 

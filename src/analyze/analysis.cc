@@ -326,7 +326,8 @@ std::vector<std::string> account_for_devices(const Recording& recording, const S
 Ledger ledger_of(const StackView& stacks, const Analysis& a, std::vector<std::string> places) {
   Ledger made = ledger(a.devices, a.window.begin, a.window.end);
   made.tasks = a.job.batch.tasks;
-  const auto lines_of = [&](LinesOf accounts) { return lines_of_places(stacks, a.job, a.devices, places, accounts); };
+  const WatchedJob watched{stacks, a.job, a.devices};
+  const auto lines_of = [&](LinesOf accounts) { return lines_of_places(watched, places, accounts); };
   made.lines = lines_of(LinesOf::kOthers);
   made.lines_of_startup = lines_of(LinesOf::kStartup);
   made.lines_of_sync = lines_of(LinesOf::kSync);
@@ -371,7 +372,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.peer_waits = peer_waits(stacks, a.job, limits);
   for_peers(a.peer_waits, stacks);
   std::vector<std::string> places = account_for_devices(recording, stacks, a);
-  a.code = code_seen(recording, stacks, a.job, a.devices, places, limits);
+  a.code = code_seen(recording, {stacks, a.job, a.devices}, places, limits);
   TracedCode traced = traced_code(recording, families);
   a.code.families.merge(traced.families);
   a.code.loader_traced = traced.loader;
@@ -383,7 +384,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   if (a.job.batch.present) a.said.metrics.clear();  // each task says its own
   a.ledger = ledger_of(stacks, a, std::move(places));
   for (std::size_t i = 0; i < a.devices.size(); ++i)
-    a.gpus.push_back(gpu_analysis(recording, i, a.devices[i], a.ledger, a.window, limits));
+    a.gpus.push_back(gpu_analysis(recording, i, a.devices[i], a.ledger, limits));
   look_beside_each_other(recording, a);
   take_notes(recording, a);
   const double tail = limits[Threshold::kProgressTail] * static_cast<double>(a.window.length());

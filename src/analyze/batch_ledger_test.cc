@@ -60,7 +60,7 @@ TEST(BatchLedger, KernelsOfAnAttemptThatDidNotSucceedAreDiscarded) {
     const Ledger l = whole(RecordingBuilder(20)
                                .gpu(0, [](double) { return 1.0; })
                                .task("good", 100, {0}, 0, 8)
-                               .task("bad", 101, {0}, 8, 20, 0, outcome)
+                               .task({"bad", 101, {0}, 8, 20, 0, outcome})
                                .build());
     EXPECT_NEAR(of_task(l, Account::kUseful, "good"), 8, 1e-6) << outcome;
     EXPECT_NEAR(of_task(l, Account::kDiscarded, "bad"), 12, 1e-6) << outcome;
@@ -71,7 +71,7 @@ TEST(BatchLedger, KernelsOfAnAttemptThatDidNotSucceedAreDiscarded) {
 TEST(BatchLedger, AFailedAttemptOfATaskDoesNotTakeItsRetryAlong) {
   const Ledger l = whole(RecordingBuilder(20)
                              .gpu(0, [](double) { return 1.0; })
-                             .task("t", 100, {0}, 0, 5, 0, "failed")
+                             .task({"t", 100, {0}, 0, 5, 0, "failed"})
                              .task("t", 101, {0}, 5, 20)
                              .build());
   EXPECT_NEAR(of_task(l, Account::kDiscarded, "t"), 5, 1e-6);
@@ -83,7 +83,9 @@ TEST(BatchLedger, ProcessesOfATaskThatNoLookFoundAreTheJobs) {
   const auto foreign = [](std::int64_t parent, double from) {
     RecordingBuilder builder(30);
     builder.gpu(0, [](double) { return 1.0; }).attempt("a", 100, {0}, 10, 20);
-    builder.process(100, 1, 10, 20, 0.9, false).process(101, parent, from, 20, 0.9, false).context(101, 0, from, 20);
+    builder.process({100, 1, 10, 20, 0.9, false})
+        .process({101, parent, from, 20, 0.9, false})
+        .context(101, 0, from, 20);
     return total(whole(builder.build()), Account::kForeign);
   };
   EXPECT_EQ(foreign(100, 11), 0) << "its child";
@@ -129,7 +131,7 @@ TEST(BatchLedger, TheAttemptBeforeAndTheOneAfterKeepTheirProcesses) {
 TEST(BatchLedger, AProcessThatLeftItsTreeBesideTwoAttemptsIsNobodys) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 1.0; });
-  builder.attempt("a", 100, {0}, 0, 20, "failed").attempt("b", 200, {0}, 0, 20, "failed");
+  builder.attempt({"a", 100, {0}, 0, 20, "failed"}).attempt({"b", 200, {0}, 0, 20, "failed"});
   builder.process(150, 1, 0, 20, 0.9).context(150, 0, 0, 20);
   EXPECT_NEAR(total(whole(builder.build()), Account::kUseful), 20, 1e-6);
 }
@@ -137,7 +139,7 @@ TEST(BatchLedger, AProcessThatLeftItsTreeBesideTwoAttemptsIsNobodys) {
 TEST(BatchLedger, AProcessThatLeftItsTreeBelongsToTheOnlyAttemptThere) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 1.0; }).gpu(1, [](double) { return 1.0; });
-  builder.attempt("a", 100, {0}, 0, 20).attempt("b", 200, {1}, 0, 20, "failed");
+  builder.attempt("a", 100, {0}, 0, 20).attempt({"b", 200, {1}, 0, 20, "failed"});
   builder.process(150, 1, 0, 20, 0.9).context(150, 0, 0, 20);
   builder.process(250, 1, 0, 20, 0.9).context(250, 1, 0, 20);
   const Ledger l = whole(builder.build());
@@ -172,7 +174,7 @@ TEST(BatchLedger, ATaskOnTheCpuOwnsNoKernels) {
   builder.gpu(0, [](double) { return 1.0; });
   builder.process(100, 1, 0, 20, 0.9).context(100, 0, 0, 20, 0.0).attempt("gpu", 100, {0}, 0, 20);  // no share measured
   builder.process(101, 1, 0, 20, 0.9)
-      .attempt("cpu", 101, {0}, 0, 20, "failed", {.proof = PlacementProof::kCpuFallback});
+      .attempt({"cpu", 101, {0}, 0, 20, "failed", {.proof = PlacementProof::kCpuFallback}});
   const Ledger l = whole(builder.build());
   EXPECT_NEAR(of_task(l, Account::kUseful, "gpu"), 20, 1e-6);
   EXPECT_EQ(l.total(Account::kDiscarded), 0);
@@ -202,7 +204,7 @@ TEST(BatchLedger, AShellThatWaitsForAnUnseenTaskIsNoDataLoader) {
 TEST(BatchLedger, ATaskThatFollowsAnotherHasItsOwnStartUp) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double t) { return t < 10.5 ? 1.0 : t < 11.5 ? 0.2 : t < 13.5 ? 0.0 : 1.0; });
-  builder.task("first", 100, {0}, 0, 10.2).task("second", 101, {0}, 10.2, 20, 0.5);
+  builder.task("first", 100, {0}, 0, 10.2).task({"second", 101, {0}, 10.2, 20, 0.5});
   const Ledger l = whole(builder.build());
   EXPECT_NEAR(of_task(l, Account::kUseful, "first"), 10.2, 1e-6);  // what ran between 10 s and 11 s was its own
   EXPECT_NEAR(of_task(l, Account::kStartup, "second"), 2.8, 1e-6);
@@ -286,7 +288,7 @@ TEST(BatchLedger, OfTwoThatNoListNamedNeitherIsKnownToHaveHeldTheGpuAfterTheKern
   const auto torn_down = [](bool two) {
     RecordingBuilder fresh(5);
     fresh.gpu(0, [](double t) { return t <= 1 ? 0.4 : 0.0; }).queue(0, 0);
-    if (two) fresh.attempt("short", 100, {0}, 0, 1, "failed");
+    if (two) fresh.attempt({"short", 100, {0}, 0, 1, "failed"});
     fresh.attempt("long", 200, {0}, 0, 2.5);
     return whole(fresh.build());
   };
@@ -343,7 +345,7 @@ TEST(BatchLedger, WhoLivedTooShortlyForAContextUsedNoGpuUnlessKernelsRan) {
   const auto short_one = [](double busy) {
     RecordingBuilder recording(3);
     recording.gpu(0, [=](double t) { return t <= 1 ? busy : 0.0; }).queue(0, 0);
-    return whole(recording.process(100, 1, 0.1, 0.3, 0.9).attempt("a", 100, {0}, 0.1, 0.3, "failed").build());
+    return whole(recording.process(100, 1, 0.1, 0.3, 0.9).attempt({"a", 100, {0}, 0.1, 0.3, "failed"}).build());
   };
   EXPECT_NEAR(of_task(short_one(0), Account::kNotUsed, "a"), 0.2, 1e-6);
   EXPECT_NEAR(of_task(short_one(0.1), Account::kDiscarded, "a"), 0.1, 1e-6);
@@ -364,8 +366,8 @@ TEST(BatchLedger, WhatUsedLessCpuThanAProgramThatOpensTheDriverOwnsNoKernels) {
   const auto booked = [](Nanos cpu) {
     RecordingBuilder fresh(3);
     fresh.gpu(0, [](double t) { return t <= 1 ? 0.4 : 0.0; }).queue(0, 0);
-    fresh.attempt("short", 100, {0}, 0, 1, "failed", {.cpu_time = 6 * kMillisecond});
-    return whole(fresh.attempt("sleep", 200, {0}, 0, 1.5, "succeeded", {.cpu_time = cpu}).build());
+    fresh.attempt({"short", 100, {0}, 0, 1, "failed", {.cpu_time = 6 * kMillisecond}});
+    return whole(fresh.attempt({"sleep", 200, {0}, 0, 1.5, "succeeded", {.cpu_time = cpu}}).build());
   };
   EXPECT_NEAR(of_task(booked(kMillisecond), Account::kDiscarded, "short"), 0.4, 1e-6);
   EXPECT_EQ(of_task(booked(kMillisecond), Account::kUseful, "sleep"), 0);
@@ -383,7 +385,7 @@ TEST(BatchLedger, AKilledBatchesLastAttemptsAreDiscarded) {
                             .gpu(0, [](double) { return 1.0; })
                             .queue(0, 5)
                             .task("done", 100, {0}, 0, 12)
-                            .task("under way", 101, {0}, 12, 20, 0, "")
+                            .task({"under way", 101, {0}, 12, 20, 0, ""})
                             .build();
   recording.meta.stop_reason = "recovered";
   const Ledger l = whole(recording);
@@ -396,7 +398,7 @@ TEST(BatchLedger, AFullDiskEndsTheRecordingAndNotTheTasks) {
                             .gpu(0, [](double) { return 1.0; })
                             .queue(0, 5)
                             .task("done", 100, {0}, 0, 12)
-                            .task("under way", 101, {0}, 12, 20, 0, "")
+                            .task({"under way", 101, {0}, 12, 20, 0, ""})
                             .build();
   recording.meta.stop_reason = "disk_full";
   const Ledger l = whole(recording);
@@ -409,7 +411,7 @@ TEST(BatchLedger, WhatTheBatchCalledHungIsNoTearDown) {
     RecordingBuilder builder(20);
     builder.gpu(0, [](double t) { return t <= 10 ? 1.0 : 0.0; }).queue(0, 0).process(100, 1, 0, 18, 0.0);
     if (listed) builder.context(100, 0, 0, 18);
-    const Ledger l = whole(builder.attempt("h", 100, {0}, 0, 18, "hung").build());
+    const Ledger l = whole(builder.attempt({"h", 100, {0}, 0, 18, "hung"}).build());
     EXPECT_NEAR(of_task(l, Account::kHung, "h"), 8, 1e-6);
     EXPECT_EQ(l.total(Account::kTeardown), 0);
   }
@@ -427,7 +429,7 @@ TEST(BatchLedger, ProcessNumbersThatMeanNothingHereAccuseNobody) {
 
 TEST(BatchLedger, AnotherUsersKernelsStayTheirs) {
   RecordingBuilder builder(40);
-  builder.gpu(0, [](double) { return 0.8; }).process(900, 1, 0, 40, 0.9, false).context(900, 0, 0, 40);
+  builder.gpu(0, [](double) { return 0.8; }).process({900, 1, 0, 40, 0.9, false}).context(900, 0, 0, 40);
   builder.task("t", 100, {0}, 0, 20);
   const Ledger l = whole(builder.build());
   EXPECT_NEAR(of_task(l, Account::kUseful, "t"), 8, 0.5);
@@ -439,7 +441,7 @@ TEST(BatchLedger, ARunsRecordingKnowsNoTasks) {
   Recording recording = RecordingBuilder(20)
                             .gpu(0, [](double t) { return t <= 10 ? 1.0 : 0.0; })
                             .queue(0, 3)
-                            .task("a", 100, {0}, 0, 10, 0, "failed")
+                            .task({"a", 100, {0}, 0, 10, 0, "failed"})
                             .build();
   recording.meta.origin = "run";
   const Ledger l = whole(recording);

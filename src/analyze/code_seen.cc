@@ -88,21 +88,21 @@ std::map<std::string, std::vector<std::pair<std::string, double>>> callers_of(co
 
 }  // namespace
 
-CodeSeen code_seen(const Recording& recording, const StackView& stacks, const JobView& job,
-                   const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
+CodeSeen code_seen(const Recording& recording, const WatchedJob& watched, const std::vector<std::string>& places,
                    const Thresholds& limits) {
+  const StackView& stacks = watched.stacks;
   CodeSeen seen;
-  seen.roles = loop_roles(recording, stacks, job, devices);
-  seen.workers = worker_looks(stacks, job, devices);
-  seen.other_threads = thread_code(stacks, job, devices);
+  seen.roles = loop_roles(recording, watched);
+  seen.workers = worker_looks(watched);
+  seen.other_threads = thread_code(watched);
   const auto left_out = [](const Loss& loss) { return loss.what == info(LossKind::kStackLeftOut).name; };
   seen.one_python_thread_each =
-      one_python_thread_each(stacks, job) && std::none_of(recording.losses.begin(), recording.losses.end(), left_out);
+      one_python_thread_each(watched) && std::none_of(recording.losses.begin(), recording.losses.end(), left_out);
   seen.calls_named = calls_are_named(recording);
-  seen.kernel_waits = kernel_waits(stacks, job, devices);
-  seen.launch_calls = launch_calls(stacks, job, devices);
-  seen.idle_shares = idle_shares(stacks, job, devices, places);
-  seen.long_stays = long_stays(stacks, job, devices, limits.time(Threshold::kLongPause));
+  seen.kernel_waits = kernel_waits(watched);
+  seen.launch_calls = launch_calls(watched);
+  seen.idle_shares = idle_shares(watched, places);
+  seen.long_stays = long_stays(watched, limits.time(Threshold::kLongPause));
   seen.precision = stacks::precision_seen(recording.texts);
   seen.families = families_of(stacks);
   seen.callers = callers_of(stacks);
@@ -110,7 +110,7 @@ CodeSeen code_seen(const Recording& recording, const StackView& stacks, const Jo
   seen.process_waits = places_of(stacks, [](const stacks::StackKind& kind) { return kind.of_processes && kind.waits; });
   seen.idle_loops = places_of(stacks, [](const stacks::StackKind& kind) { return kind.in_loop; });
   seen.feeding = places_of(stacks, [](const stacks::StackKind& kind) { return kind.feeds_main; });
-  seen.thread_waits = thread_waits_at_end(stacks, job, devices);
+  seen.thread_waits = thread_waits_at_end(watched);
   for (const stacks::StackKind& kind : stacks.kinds) {
     if (kind.for_child) seen.child_waits.insert(kind.where);
     if (!kind.file.empty()) seen.own.insert(kind.where);

@@ -39,9 +39,8 @@ struct CodeSeen {
   std::set<std::string> child_waits;   // where they wait for the end of a process that theirs has started
 };
 
-// `places`: those of the slices of `devices`.
-[[nodiscard]] CodeSeen code_seen(const Recording& recording, const StackView& stacks, const JobView& job,
-                                 const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
-                                 const Thresholds& limits);
+// `places`: those of the slices of its devices.
+[[nodiscard]] CodeSeen code_seen(const Recording& recording, const WatchedJob& watched,
+                                 const std::vector<std::string>& places, const Thresholds& limits);
 
 }  // namespace headroom

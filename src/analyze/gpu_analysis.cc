@@ -71,31 +71,45 @@ double pace_of_few(const std::vector<MemoryEnd>& readings, const DeviceTime& tim
   return pace;
 }
 
-// The readings of the second half in four parts, each of which grows by a quarter of their mean growth at least, and
-// the last by half of it: else it has just begun, or come to its end. Nothing where a part is without a reading.
-std::optional<double> pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
-  constexpr Nanos kParts = 4;
-  const Nanos half = window.begin + window.length() / 2, part = window.length() / 2 / kParts;
-  if (part <= 0) return std::nullopt;
-  std::vector<MemoryEnd> ends;  // of the first half, and of each part
+constexpr Nanos kPartsOfHalf = 4;
+
+Nanos part_of_half(const Window& window) { return window.length() / 2 / kPartsOfHalf; }
+
+// The last reading of the first half, and of each part of the second, up to the first that is without a reading.
+std::vector<MemoryEnd> ends_of_parts(const std::vector<MemoryEnd>& readings, const Window& window) {
+  const Nanos half = window.begin + window.length() / 2, part = part_of_half(window);
+  std::vector<MemoryEnd> ends;
+  if (part <= 0) return ends;
   for (const MemoryEnd& one : readings) {
-    const auto number = static_cast<std::size_t>(one.at <= half ? 0 : 1 + std::min(kParts - 1, (one.at - half) / part));
-    if (number > ends.size()) return std::nullopt;
+    const auto number =
+        static_cast<std::size_t>(one.at <= half ? 0 : 1 + std::min(kPartsOfHalf - 1, (one.at - half) / part));
+    if (number > ends.size()) break;
     if (number == ends.size())
       ends.push_back(one);
     else
       ends[number] = one;
   }
-  if (ends.size() <= kParts) return std::nullopt;
-  std::optional<double> lately;  // at the begin of the last quarter of the last part
-  std::size_t looks = 0;
-  for (const MemoryEnd& one : readings)
-    if (one.at >= window.end - part / 4) lately = lately.value_or(one.used), ++looks;
-  if (looks > 2 && ends.back().used <= *lately) return 0;  // it has come to its end
+  return ends;
+}
+
+// Whether it has come to its end, by the readings of the last quarter of the last part.
+bool grows_no_more(const std::vector<MemoryEnd>& readings, const Window& window) {
+  const Nanos late = window.end - part_of_half(window) / 4;
+  const auto first =
+      std::find_if(readings.begin(), readings.end(), [&](const MemoryEnd& one) { return one.at >= late; });
+  return readings.end() - first > 2 && readings.back().used <= first->used;
+}
+
+// The readings of the second half in four parts, each of which grows by a quarter of their mean growth at least, and
+// the last by half of it: else it has just begun, or come to its end. Nothing where a part is without a reading.
+std::optional<double> pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
+  const std::vector<MemoryEnd> ends = ends_of_parts(readings, window);
+  if (ends.size() <= kPartsOfHalf) return std::nullopt;
+  if (grows_no_more(readings, window)) return 0;
   const double grown = ends.back().used - ends.front().used;
   for (std::size_t i = 1; i < ends.size(); ++i) {
     const double more = ends[i].used - ends[i - 1].used,
-                 least = grown / (i + 1 < ends.size() ? 4 * kParts : 2 * kParts);
+                 least = grown / static_cast<double>((i + 1 < ends.size() ? 4 : 2) * kPartsOfHalf);
     if (more <= 0 || more < least) return 0;
   }
   return grown / seconds(ends.back().at - ends.front().at);
@@ -138,7 +152,8 @@ Window readings_of(const Recording& recording, Window window) {
 }
 
 GpuAnalysis gpu_analysis(const Recording& recording, std::size_t index, const DeviceTime& time, const Ledger& ledger,
-                         Window window, const Thresholds& limits) {
+                         const Thresholds& limits) {
+  const Window window{ledger.begin, ledger.end};
   const Track& track = track_of(recording, time.source);
   const Window readings = readings_of(recording, window);
   GpuAnalysis gpu;

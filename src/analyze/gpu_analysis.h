@@ -60,9 +60,10 @@ struct GpuAnalysis {
   Nanos busy_error = 0;     // its busy time may be so much less or more
 };
 
-// Of the device that is `index` of the budget: all but `idle_peer` and `of_others`, which other GPUs decide.
+// Of the device that is `index` of the budget, in the time of the ledger: all but `idle_peer` and `of_others`, which
+// other GPUs decide.
 [[nodiscard]] GpuAnalysis gpu_analysis(const Recording& recording, std::size_t index, const DeviceTime& time,
-                                       const Ledger& ledger, Window window, const Thresholds& limits);
+                                       const Ledger& ledger, const Thresholds& limits);
 
 // At the ends of the recording, whatever was read there belongs to the window.
 [[nodiscard]] Window readings_of(const Recording& recording, Window window);

@@ -16,6 +16,9 @@ namespace {
 struct Mean {
   double sum = 0, length = 0;
   void add(double value, double dt) { sum += value * dt, length += dt; }
+  void add(const std::optional<double>& value, double dt) {
+    if (value) add(*value, dt);
+  }
   [[nodiscard]] double value() const { return length > 0 ? sum / length : 0; }
   [[nodiscard]] std::optional<double> known() const { return length > 0 ? std::optional(value()) : std::nullopt; }
 };
@@ -25,7 +28,7 @@ struct Means {
   double inside = 0, readings = 0;  // seconds of the readings that are summed up, and of these readings
 };
 
-using Windows = std::vector<Window>;  // in order of time, none overlaps another
+using Windows = std::vector<Window>;  // joined()
 
 // Calls use(entry, seconds of it that lie in the windows) for each that touches them.
 template <class Entry, class Use>
@@ -42,6 +45,17 @@ void within(const std::vector<Entry>& list, const Windows& windows, const Use& u
 
 constexpr double kPasses = 1e6;  // bytes per second through files: less are libraries and logs, by judgement
 
+// `weight`: the share of its interval that is summed up.
+void add_look(const Activity& a, double weight, Looks& looks) {
+  if (a.state != '?') looks.states += weight, looks.blocked += a.state == 'D' ? weight : 0;
+  if (a.wait == WaitChannel::kUnknown) return;
+  looks.count += weight, looks.in[static_cast<std::size_t>(a.wait)] += weight;
+  if (a.waits_for == kNoList) return;
+  Looks::Named& named = looks.waits[{a.wait, a.waits_for}];
+  named.count += weight, named.seconds += seconds(a.end - a.begin);
+  named.sent += static_cast<double>(a.sent), named.received += static_cast<double>(a.received);
+}
+
 Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks& looks) {
   Means mean;
   within(list, windows, [&](const Activity& a, double dt) {
@@ -50,20 +64,13 @@ Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks&
     mean.main_cpu.add(a.main_cpu.value_or(std::min(1.0, a.cpu)), dt);
     mean.delay.add(a.run_delay, dt);
     mean.unseen.add(a.unseen_cpu, dt);
-    if (a.io_delay) mean.io.add(*a.io_delay, dt);
-    if (a.read_bytes_per_second) mean.read.add(*a.read_bytes_per_second, dt);
-    if (const auto passed = a.passed_bytes_per_second)
-      mean.passed.add(*passed, dt), mean.passes.add(*passed >= kPasses ? 1 : 0, dt);
-    if (a.write_bytes_per_second) mean.write.add(*a.write_bytes_per_second, dt);
-    if (a.major_faults_per_second) mean.faults.add(*a.major_faults_per_second, dt);
-    const double weight = dt / seconds(a.end - a.begin);
-    if (a.state != '?') looks.states += weight, looks.blocked += a.state == 'D' ? weight : 0;
-    if (a.wait == WaitChannel::kUnknown) return;
-    looks.count += weight, looks.in[static_cast<std::size_t>(a.wait)] += weight;
-    if (a.waits_for == kNoList) return;
-    Looks::Named& named = looks.waits[{a.wait, a.waits_for}];
-    named.count += weight, named.seconds += seconds(a.end - a.begin);
-    named.sent += static_cast<double>(a.sent), named.received += static_cast<double>(a.received);
+    mean.io.add(a.io_delay, dt);
+    mean.read.add(a.read_bytes_per_second, dt);
+    mean.passed.add(a.passed_bytes_per_second, dt);
+    if (const auto passed = a.passed_bytes_per_second) mean.passes.add(*passed >= kPasses ? 1.0 : 0.0, dt);
+    mean.write.add(a.write_bytes_per_second, dt);
+    mean.faults.add(a.major_faults_per_second, dt);
+    add_look(a, dt / seconds(a.end - a.begin), looks);
   });
   return mean;
 }
@@ -72,93 +79,122 @@ void sum_up(std::optional<double>& sum, const Mean& mean, double weight = 1) {
   if (mean.length > 0) sum = sum.value_or(0) + mean.value() * weight;
 }
 
-// The helpers of one owner. Each counts for as long as it lived: one that follows another does not double its work.
-void add_helpers(const JobView& job, const std::set<SourceId>& helpers, const Windows& windows, double owner_length,
-                 HostSummary& summary, Mean& delay) {
-  // The most that lived at once: of those that stay, or of all where none does. A program that a worker runs, and that
-  // is gone at the next look, is no further worker.
-  constexpr Nanos kStays = kSecond;
-  std::vector<std::pair<Nanos, int>> lives, stays;
-  for (const SourceId helper : helpers) {
-    const auto& list = job.did[static_cast<std::size_t>(helper)];
-    const Means mean = means_of(list, windows, summary.helper_looks);
-    if (mean.cpu.length <= 0) continue;
-    // When it began is known; that it is gone is only noticed at a reading, and the next one may have begun by then.
-    const Nanos begin = list.front().begin, last_seen = std::max(begin + 1, list.back().begin);
-    for (auto* of : {&lives, list.back().end - begin >= kStays ? &stays : nullptr})
-      if (of) of->insert(of->end(), {{begin, 1}, {last_seen, -1}});
-    const double lived = owner_length > 0 ? std::min(1.0, mean.cpu.length / owner_length) : 1;
-    summary.helper_cpu += mean.cpu.value() * lived;
-    sum_up(summary.helper_read, mean.read, lived);
-    sum_up(summary.major_faults, mean.faults, lived);
-    delay.add(mean.delay.value(), mean.cpu.length);
-  }
-  if (!stays.empty()) lives = std::move(stays);
-  std::sort(lives.begin(), lives.end());
-  int now = 0, most = 0;
-  for (const auto& [at, change] : lives) most = std::max(most, now += change);
-  summary.helpers += static_cast<std::size_t>(most);
-}
-
 struct Owned {
   SourceId process;
   Windows windows;
 };
 
-HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
-  HostSummary summary;
-  Mean cpu, delay, io, threads, helper_delay, busy, pressure, memory, group, swapped;
-  double inside = 0, readings = 0;
-  std::set<SourceId> seen;
-  for (const Owned& owner : owners) seen.insert(owner.process);
-  for (const Owned& owner : owners) {
-    const Means mean = means_of(job.did[static_cast<std::size_t>(owner.process)], owner.windows, summary.owner_looks);
-    inside += mean.inside, readings += mean.readings;
-    if (mean.cpu.length > 0) {
-      const double all = mean.cpu.value(), wanted = all + mean.delay.value();
-      summary.least_owner_cpu = summary.owners == 0 ? wanted : std::min(summary.least_owner_cpu, wanted);
-      summary.most_owner_cpu = std::max(summary.most_owner_cpu, wanted);
-      ++summary.owners;
-      // By how long each was there: one that was seen for a moment says little of this time.
-      cpu.add(mean.main_cpu.value(), mean.cpu.length);
-      delay.add(mean.delay.value(), mean.cpu.length);
-      threads.add(std::max(0.0, all - mean.main_cpu.value()), mean.cpu.length);
-      if (mean.io.length > 0) io.add(mean.io.value(), mean.io.length);
-      sum_up(summary.owner_read, mean.read);
-      sum_up(summary.owner_passed, mean.passed);
-      summary.owner_passes = std::max(summary.owner_passes, mean.passes.value());
-      sum_up(summary.owner_write, mean.write);
-      sum_up(summary.major_faults, mean.faults);
-      summary.unseen_cpu += mean.unseen.value();
-    }
-    std::set<SourceId> helpers;
-    for (const SourceId below : descendants(job, owner.process))
-      if (seen.insert(below).second) helpers.insert(below);
-    add_helpers(job, helpers, owner.windows, mean.cpu.length, summary, helper_delay);
-    within(job.machine, owner.windows, [&](const MachineActivity& machine, double dt) {
-      if (machine.busy_cores) busy.add(*machine.busy_cores, dt);
-      if (machine.io_pressure) pressure.add(*machine.io_pressure, dt);
-      if (machine.memory_pressure) memory.add(*machine.memory_pressure, dt);
-      if (machine.swapped_in_pages_per_second) swapped.add(*machine.swapped_in_pages_per_second, dt);
-    });
-    within(job.group, owner.windows, [&](const MachineActivity& of_group, double dt) {
-      if (of_group.memory_pressure) group.add(*of_group.memory_pressure, dt);
-    });
+// When something began (1) or ended (-1).
+using Lives = std::vector<std::pair<Nanos, int>>;
+
+std::size_t most_at_once(Lives lives) {
+  std::sort(lives.begin(), lives.end());
+  int now = 0, most = 0;
+  for (const auto& [at, change] : lives) most = std::max(most, now += change);
+  return static_cast<std::size_t>(most);
+}
+
+// Adds up what owners and their helpers did.
+class Summing {
+ public:
+  Summing(const JobView& job, const std::vector<Owned>& owners) : job_(job) {
+    for (const Owned& owner : owners) seen_.insert(owner.process);
+    for (const Owned& owner : owners) add(owner);
   }
-  if (readings > 0) summary.of_readings = inside / readings;
-  summary.owner_cpu = cpu.value();
-  summary.owner_delay = delay.value();
-  summary.owner_threads = threads.value();
-  summary.owner_io = io.known();
+  [[nodiscard]] HostSummary summary() const;
+
+ private:
+  void add(const Owned& owner);
+  void add_owner(const Means& mean);
+  void add_helpers(const Owned& owner, double owner_length);
+  void add_machine(const Windows& windows);
+
+  const JobView& job_;
+  std::set<SourceId> seen_;
+  HostSummary sum_;
+  Mean cpu_, delay_, io_, threads_, helper_delay_, busy_, pressure_, memory_, group_, swapped_;
+  double inside_ = 0, readings_ = 0;
+};
+
+void Summing::add(const Owned& owner) {
+  const Means mean = means_of(job_.did[static_cast<std::size_t>(owner.process)], owner.windows, sum_.owner_looks);
+  inside_ += mean.inside, readings_ += mean.readings;
+  if (mean.cpu.length > 0) add_owner(mean);
+  add_helpers(owner, mean.cpu.length);
+  add_machine(owner.windows);
+}
+
+void Summing::add_owner(const Means& mean) {
+  const double all = mean.cpu.value(), wanted = all + mean.delay.value();
+  sum_.least_owner_cpu = sum_.owners == 0 ? wanted : std::min(sum_.least_owner_cpu, wanted);
+  sum_.most_owner_cpu = std::max(sum_.most_owner_cpu, wanted);
+  ++sum_.owners;
+  // By how long each was there: one that was seen for a moment says little of this time.
+  cpu_.add(mean.main_cpu.value(), mean.cpu.length);
+  delay_.add(mean.delay.value(), mean.cpu.length);
+  threads_.add(std::max(0.0, all - mean.main_cpu.value()), mean.cpu.length);
+  io_.add(mean.io.known(), mean.io.length);
+  sum_up(sum_.owner_read, mean.read);
+  sum_up(sum_.owner_passed, mean.passed);
+  sum_.owner_passes = std::max(sum_.owner_passes, mean.passes.value());
+  sum_up(sum_.owner_write, mean.write);
+  sum_up(sum_.major_faults, mean.faults);
+  sum_.unseen_cpu += mean.unseen.value();
+}
+
+// Each counts for as long as it lived: one that follows another does not double its work.
+void Summing::add_helpers(const Owned& owner, double owner_length) {
+  std::set<SourceId> helpers;
+  for (const SourceId below : descendants(job_, owner.process))
+    if (seen_.insert(below).second) helpers.insert(below);
+  // The most that lived at once: of those that stay, or of all where none does. A program that a worker runs, and that
+  // is gone at the next look, is no further worker.
+  constexpr Nanos kStays = kSecond;
+  Lives lives, stays;
+  for (const SourceId helper : helpers) {
+    const auto& list = job_.did[static_cast<std::size_t>(helper)];
+    const Means mean = means_of(list, owner.windows, sum_.helper_looks);
+    if (mean.cpu.length <= 0) continue;
+    // When it began is known; that it is gone is only noticed at a reading, and the next one may have begun by then.
+    const Nanos begin = list.front().begin, last_seen = std::max(begin + 1, list.back().begin);
+    for (Lives* of : {&lives, list.back().end - begin >= kStays ? &stays : nullptr})
+      if (of) of->insert(of->end(), {{begin, 1}, {last_seen, -1}});
+    const double lived = owner_length > 0 ? std::min(1.0, mean.cpu.length / owner_length) : 1;
+    sum_.helper_cpu += mean.cpu.value() * lived;
+    sum_up(sum_.helper_read, mean.read, lived);
+    sum_up(sum_.major_faults, mean.faults, lived);
+    helper_delay_.add(mean.delay.value(), mean.cpu.length);
+  }
+  sum_.helpers += most_at_once(stays.empty() ? std::move(lives) : std::move(stays));
+}
+
+void Summing::add_machine(const Windows& windows) {
+  within(job_.machine, windows, [&](const MachineActivity& machine, double dt) {
+    busy_.add(machine.busy_cores, dt);
+    pressure_.add(machine.io_pressure, dt);
+    memory_.add(machine.memory_pressure, dt);
+    swapped_.add(machine.swapped_in_pages_per_second, dt);
+  });
+  within(job_.group, windows,
+         [&](const MachineActivity& of_group, double dt) { group_.add(of_group.memory_pressure, dt); });
+}
+
+HostSummary Summing::summary() const {
+  HostSummary summary = sum_;
+  if (readings_ > 0) summary.of_readings = inside_ / readings_;
+  summary.owner_cpu = cpu_.value();
+  summary.owner_delay = delay_.value();
+  summary.owner_threads = threads_.value();
+  summary.owner_io = io_.known();
   summary.helper_cpu += summary.unseen_cpu;
-  summary.helper_delay = helper_delay.value();
-  summary.usable_cores = job.usable_cores;
-  summary.machine_cores = job.machine_cores;
-  summary.busy_cores = busy.known();
-  summary.io_pressure = pressure.known();
-  summary.memory_pressure = memory.known();
-  summary.group_pressure = group.known();
-  summary.swapped_in = swapped.known();
+  summary.helper_delay = helper_delay_.value();
+  summary.usable_cores = job_.usable_cores;
+  summary.machine_cores = job_.machine_cores;
+  summary.busy_cores = busy_.known();
+  summary.io_pressure = pressure_.known();
+  summary.memory_pressure = memory_.known();
+  summary.group_pressure = group_.known();
+  summary.swapped_in = swapped_.known();
   return summary;
 }
 
@@ -176,12 +212,10 @@ HostSummary host_summary(const Recording& recording, const JobView& job, const W
     if (use.ours && use.process && use.begin < window.end && use.end > window.begin) owned[*use.process] = {window};
   std::vector<Owned> owners;
   for (auto& [process, windows] : owned) owners.push_back({process, std::move(windows)});
-  HostSummary summary = summarise(job, owners);
+  HostSummary summary = Summing(job, owners).summary();
   if (owners.empty()) {
     Mean busy;
-    within(job.machine, {window}, [&](const MachineActivity& machine, double dt) {
-      if (machine.busy_cores) busy.add(*machine.busy_cores, dt);
-    });
+    within(job.machine, {window}, [&](const MachineActivity& machine, double dt) { busy.add(machine.busy_cores, dt); });
     summary.busy_cores = busy.known();
   }
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
@@ -209,21 +243,9 @@ HostSummary host_during(const JobView& job, const std::vector<DeviceTime>& devic
       windows.push_back({std::max(piece->begin, use.begin), std::min(piece->end, use.end)});
   }
   std::vector<Owned> owners;
-  for (auto& [process, windows] : owned) {
-    // One process on several devices: what is claimed on any of them.
-    const auto is_before = [](const Window& a, const Window& b) { return a.begin < b.begin; };
-    if (!std::is_sorted(windows.begin(), windows.end(), is_before))
-      std::sort(windows.begin(), windows.end(), is_before);
-    Windows apart;
-    apart.reserve(windows.size());
-    for (const Window& window : windows)
-      if (!apart.empty() && window.begin <= apart.back().end)
-        apart.back().end = std::max(apart.back().end, window.end);
-      else
-        apart.push_back(window);
-    if (!apart.empty()) owners.push_back({process, std::move(apart)});
-  }
-  return summarise(job, owners);
+  for (auto& [process, windows] : owned)  // on several devices: what is claimed on any of them
+    if (!windows.empty()) owners.push_back({process, joined(std::move(windows))});
+  return Summing(job, owners).summary();
 }
 
 }  // namespace headroom

@@ -188,11 +188,15 @@ bool owners_unknown(const Recording& recording, const JobView& view, const Thres
   return (view.batch.present && !view.uses.empty()) || kernels_ran(recording, limits);
 }
 
+std::optional<std::int64_t> value_at(const Column* column, std::size_t row) {
+  return column && column->has(row) ? std::optional(column->values[row]) : std::nullopt;
+}
+
 // Growth of a counter from one row to the next, up to the first row from 0; nothing where it was not read.
 std::optional<double> grown(const Column* column, std::size_t row) {
-  if (!column || !column->has(row) || (row > 0 && !column->has(row - 1))) return std::nullopt;
-  const std::int64_t before = row > 0 ? column->values[row - 1] : 0;
-  return static_cast<double>(std::max<std::int64_t>(0, column->values[row] - before));
+  const auto before = row > 0 ? value_at(column, row - 1) : 0, now = value_at(column, row);
+  if (!before || !now) return std::nullopt;
+  return static_cast<double>(std::max<std::int64_t>(0, *now - *before));
 }
 
 double growth(const Column* column, std::size_t row) { return grown(column, row).value_or(0); }
@@ -228,6 +232,8 @@ Rates rates(const Track& track, Metric metric) {
   return list;
 }
 
+std::optional<double> rate_at(const Rates& rates, std::size_t row) { return rates.empty() ? std::nullopt : rates[row]; }
+
 }  // namespace
 
 namespace {
@@ -250,72 +256,98 @@ void spread_the_wait(double waited, std::vector<Activity>& list) {
   }
 }
 
-// Of a process that started then.
-std::vector<Activity> activities_since(const Recording& recording, SourceId process, Nanos start) {
-  const Track& track = track_of(recording, process);
+// What is counted of a process, row by row.
+struct CountedRows {
+  const Track& track;
   const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem),
                *main_cpu = track.find(Metric::kMainCpu), *delay = track.find(Metric::kRunDelay),
                *io = track.find(Metric::kIoDelay), *state = track.find(Metric::kProcessState),
                *wait = track.find(Metric::kWaitChannel), *children = track.find(Metric::kChildrenCpu),
                *threads = track.find(Metric::kThreads);
+  Rates read = rates(track, Metric::kReadBytes), written = rates(track, Metric::kWriteBytes),
+        passed = rates(track, Metric::kReadChars), memory = rates(track, Metric::kRss),
+        faults = rates(track, Metric::kMajorFaults);
+
+  // From `begin` to the row; the wait for a core only where it fits into that.
+  [[nodiscard]] Activity activity(Nanos begin, std::size_t row) const {
+    Activity activity{begin, track.at[row]};
+    const auto length = static_cast<double>(activity.end - activity.begin);
+    activity.cpu = (growth(user, row) + growth(system, row)) / length;
+    if (const auto main = grown(main_cpu, row)) activity.main_cpu = *main / length;
+    if (const double waited = growth(delay, row); waited <= length) activity.run_delay = waited / length;
+    if (const auto blocked = grown(io, row)) activity.io_delay = std::min(1.0, *blocked / length);
+    activity.unseen_cpu = growth(children, row) / length;
+    add_bytes(row, activity);
+    activity.major_faults_per_second = rate_at(faults, row);
+    if (const auto count = value_at(threads, row)) activity.threads = *count;
+    if (const auto letter = value_at(state, row)) activity.state = static_cast<char>(*letter);
+    if (const auto channel = value_at(wait, row)) activity.wait = wait_channel_of(*channel);
+    return activity;
+  }
+
+ private:
+  void add_bytes(std::size_t row, Activity& activity) const {
+    // What a child that was waited for had read and written in all its life is counted here, too.
+    const bool reaped = growth(children, row) > 0;
+    if (!reaped) {
+      activity.read_bytes_per_second = rate_at(read, row);
+      activity.write_bytes_per_second = rate_at(written, row);
+      activity.passed_bytes_per_second = rate_at(passed, row);
+    }
+    for (const auto& loaded : {activity.passed_bytes_per_second, rate_at(memory, row)})
+      if (loaded) activity.loaded_bytes_per_second = activity.loaded_bytes_per_second.value_or(0) + *loaded;
+  }
+};
+
+// Of a process that started then.
+std::vector<Activity> activities_since(const Recording& recording, SourceId process, Nanos start) {
+  const Track& track = track_of(recording, process);
   std::vector<Activity> list;
   // Of a process that was born while somebody watched, all that it did is known: its counters began at 0.
   const bool born = start >= recording.meta.start && !track.at.empty() && start < track.at.front();
   if (track.at.size() < (born ? 1U : 2U)) return list;
-  const Rates read = rates(track, Metric::kReadBytes), written = rates(track, Metric::kWriteBytes);
-  const Rates passed = rates(track, Metric::kReadChars), memory = rates(track, Metric::kRss);
-  const Rates faults = rates(track, Metric::kMajorFaults);
+  const CountedRows counted{track};
   list.reserve(track.at.size());
   for (std::size_t row = born ? 0 : 1; row < track.at.size(); ++row) {
-    Activity activity{row > 0 ? track.at[row - 1] : start, track.at[row]};
-    const auto length = static_cast<double>(activity.end - activity.begin);
+    const Nanos begin = row > 0 ? track.at[row - 1] : start;
+    const auto length = static_cast<double>(track.at[row] - begin);
     if (length <= 0) continue;
-    activity.cpu = (growth(user, row) + growth(system, row)) / length;
-    if (const auto main = grown(main_cpu, row)) activity.main_cpu = *main / length;
-    const double waited = growth(delay, row);
-    if (waited <= length) activity.run_delay = waited / length;
-    if (const auto blocked = grown(io, row)) activity.io_delay = std::min(1.0, *blocked / length);
-    activity.unseen_cpu = growth(children, row) / length;
-    // What a child that was waited for had read and written in all its life is counted here, too.
-    const bool reaped = growth(children, row) > 0;
-    if (!read.empty() && !reaped) activity.read_bytes_per_second = read[row];
-    if (!written.empty() && !reaped) activity.write_bytes_per_second = written[row];
-    if (!passed.empty() && !reaped) activity.passed_bytes_per_second = passed[row];
-    if (!faults.empty()) activity.major_faults_per_second = faults[row];
-    for (const Rates* loaded : {&passed, &memory})
-      if (!loaded->empty() && (*loaded)[row] && !(reaped && loaded == &passed))
-        activity.loaded_bytes_per_second = activity.loaded_bytes_per_second.value_or(0) + *(*loaded)[row];
-    if (threads && threads->has(row)) activity.threads = threads->values[row];
-    if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
-    if (wait && wait->has(row)) activity.wait = wait_channel_of(wait->values[row]);
-    list.push_back(activity);
-    if (waited > length) spread_the_wait(waited, list);
+    list.push_back(counted.activity(begin, row));
+    if (const double waited = growth(counted.delay, row); waited > length) spread_the_wait(waited, list);
   }
   return list;
+}
+
+// CPU that a process and what it had waited for had used at its last row; 0 where that was not counted.
+double used_in_all(const Track& track) {
+  if (track.at.empty()) return 0;
+  const std::size_t last = track.at.size() - 1;
+  const auto user = value_at(track.find(Metric::kCpuUser), last),
+             system = value_at(track.find(Metric::kCpuSystem), last);
+  if (!user || !system) return 0;
+  const auto below = value_at(track.find(Metric::kChildrenCpu), last).value_or(0);
+  return static_cast<double>(*user) + static_cast<double>(*system) + static_cast<double>(below);
+}
+
+// A child of which so much was seen is waited for around the time [last, end] at which it is found gone.
+void leave_out(double seen, Nanos last, Nanos end, std::vector<Activity>& parent) {
+  for (Activity& a : parent) {
+    if (a.end < last) continue;
+    if (a.begin > end || seen <= 0) break;
+    const auto length = static_cast<double>(a.end - a.begin);
+    const double taken = std::min(seen, a.unseen_cpu * length);
+    a.unseen_cpu -= taken / length;
+    seen -= taken;
+  }
 }
 
 // What ended children had used was counted in rows of their own, where they had any.
 void leave_out_the_seen(const Recording& recording, const std::vector<std::optional<Nanos>>& ends, JobView& view) {
   for (std::size_t parent = 0; parent < view.did.size(); ++parent)
     for (const SourceId child : view.children[parent]) {
-      const std::optional<Nanos> end = ends[static_cast<std::size_t>(child)];
       const Track& track = track_of(recording, child);
-      const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem);
-      if (!end || !user || !system || track.at.empty()) continue;
-      const std::size_t last = track.at.size() - 1;
-      if (!user->has(last) || !system->has(last)) continue;
-      double seen = static_cast<double>(user->values[last]) + static_cast<double>(system->values[last]);
-      if (const Column* below = track.find(Metric::kChildrenCpu); below && below->has(last))
-        seen += static_cast<double>(below->values[last]);
-      // It is waited for around the time at which it is found gone.
-      for (Activity& a : view.did[parent]) {
-        if (a.end < track.at[last]) continue;
-        if (a.begin > *end || seen <= 0) break;
-        const auto length = static_cast<double>(a.end - a.begin);
-        const double taken = std::min(seen, a.unseen_cpu * length);
-        a.unseen_cpu -= taken / length;
-        seen -= taken;
-      }
+      const std::optional<Nanos> end = ends[static_cast<std::size_t>(child)];
+      if (end && !track.at.empty()) leave_out(used_in_all(track), track.at.back(), *end, view.did[parent]);
     }
 }
 
@@ -450,6 +482,34 @@ void narrow_cores(const Recording& recording, JobView& view) {
   if (!cpus.empty()) view.usable_cores = std::min(view.usable_cores, static_cast<double>(count(cpus)));
 }
 
+// Whether the driver's lists say who holds a device.
+bool knows_contexts(const Recording& recording, bool has_job) {
+  if (!recording.all(SourceKind::kGpuProcess).empty()) return true;
+  const auto gpus = recording.all(SourceKind::kGpu);
+  const bool counted = std::any_of(gpus.begin(), gpus.end(), [&](SourceId gpu) {
+    return track_of(recording, gpu).find(Metric::kComputeProcesses) != nullptr;
+  });
+  return counted && (has_job || !counts_without_names(recording));
+}
+
+// `looks`: when the list of each device was read.
+void add_uses(const Recording& recording, const std::multimap<std::int64_t, SourceId>& by_pid,
+              std::map<SourceId, std::vector<Nanos>>& looks, JobView& view) {
+  for (const SourceId id : recording.all(SourceKind::kGpuProcess)) {
+    if (track_of(recording, id).at.empty()) continue;
+    ContextUse use = use_of(recording, id, by_pid, looks[source_of(recording, id).parent], view.listing_interval);
+    if (!view.has_job || (use.process && view.in_job[static_cast<std::size_t>(*use.process)])) use.ours = true;
+    if (view.batch.present) place_in_batch(recording, view.batch, view.listing_interval, use);
+    const bool graphics = use.kind == ContextKind::kGraphics;
+    if (use.process) {
+      const auto process = static_cast<std::size_t>(*use.process);
+      use.held_from = std::max(use.held_from, std::min(use.first_seen, view.no_gpu_until[process]));
+      if (!graphics) view.holds[process] = true;
+    }
+    (graphics ? view.graphics : view.uses).push_back(use);
+  }
+}
+
 }  // namespace
 
 JobView job_view(const Recording& recording, const Thresholds& limits) {
@@ -465,24 +525,11 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   leave_out_the_seen(recording, ends, view);
   add_machine(recording, view);
   const auto contexts = recording.all(SourceKind::kGpuProcess);
-  for (const SourceId gpu : recording.all(SourceKind::kGpu))
-    view.has_contexts |= track_of(recording, gpu).find(Metric::kComputeProcesses) != nullptr;
-  view.has_contexts |= !contexts.empty();
-  if (!view.has_job && contexts.empty() && counts_without_names(recording)) view.has_contexts = false;
+  view.has_contexts = knows_contexts(recording, view.has_job);
   view.listing_interval = median_spacing(recording, contexts, kSecond);
   std::map<SourceId, std::vector<Nanos>> looks;  // by device
   for (const SourceId gpu : recording.all(SourceKind::kGpu)) looks[gpu] = list_readings(recording, gpu);
-  for (const SourceId id : contexts) {
-    if (track_of(recording, id).at.empty()) continue;
-    ContextUse use = use_of(recording, id, by_pid, looks[source_of(recording, id).parent], view.listing_interval);
-    if (!view.has_job || (use.process && view.in_job[static_cast<std::size_t>(*use.process)])) use.ours = true;
-    if (view.batch.present) place_in_batch(recording, view.batch, view.listing_interval, use);
-    if (use.process)
-      use.held_from =
-          std::max(use.held_from, std::min(use.first_seen, view.no_gpu_until[static_cast<std::size_t>(*use.process)]));
-    if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
-    (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
-  }
+  add_uses(recording, by_pid, looks, view);
   narrow_cores(recording, view);
   view.owners_unknown = owners_unknown(recording, view, limits);
   if (view.owners_unknown) {

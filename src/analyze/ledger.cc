@@ -60,8 +60,8 @@ DeviceTimes device_times(const Recording& recording, const JobView& job, const T
   std::vector<DeviceAccountant> accountants;
   accountants.reserve(gpus.size());
   KernelTimes kernels;
-  for (const SourceId id : gpus)
-    accountants.emplace_back(recording, job, id, limits, evidence, places).add_kernels(kernels);
+  const AccountedJob all{recording, job, limits, evidence, places};
+  for (const SourceId id : gpus) accountants.emplace_back(all, id).add_kernels(kernels);
   for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
     const SourceId id = gpus[gpu];
     DeviceAccountant& accountant = accountants[gpu];

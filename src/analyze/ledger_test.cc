@@ -261,7 +261,7 @@ TEST(Ledger, ForeignKernelsAreNotTheJobs) {
   const Recording recording = RecordingBuilder(20)
                                   .gpu(0, [](double) { return 1.0; })
                                   .process(100, 1, 0, 20, 0.5)
-                                  .process(900, 1, 0, 20, 0.5, false)
+                                  .process({900, 1, 0, 20, 0.5, false})
                                   .context(100, 0, 0, 20, 0.75)
                                   .context(900, 0, 0, 20, 0.25)
                                   .build();
@@ -273,7 +273,7 @@ TEST(Ledger, ForeignKernelsAreNotTheJobs) {
 // The driver lists a process that has ended no more, and has no share of it for its last interval.
 TEST(Ledger, AProcessThatEndsBesideAStrangerKeepsItsKernels) {
   RecordingBuilder builder(10);
-  builder.gpu(0, [](double) { return 1.0; }).process(100, 1, 0, 9.8, 0.2).process(900, 1, 0, 10, 0.2, false);
+  builder.gpu(0, [](double) { return 1.0; }).process(100, 1, 0, 9.8, 0.2).process({900, 1, 0, 10, 0.2, false});
   builder.context(100, 0, 0, 9, 0.3).context(900, 0, 0, 10, 0.6);
   const Recording recording = builder.build();
   const Ledger last = ledger(testing::times_of(recording), recording.meta.end - kSecond, recording.meta.end);
@@ -326,9 +326,9 @@ TEST(Ledger, ADesktopOwnsNothing) {
   const Recording recording = RecordingBuilder(20)
                                   .gpu(0, [](double) { return 1.0; })
                                   .process(100, 1, 0, 20, 0.5)
-                                  .process(900, 1, 0, 20, 0.5, false)
+                                  .process({900, 1, 0, 20, 0.5, false})
                                   .context(100, 0, 0, 20, 0.2)
-                                  .context(900, 0, 0, 20, 0.8, ContextKind::kGraphics)
+                                  .context({900, 0, 0, 20, 0.8, ContextKind::kGraphics})
                                   .build();
   EXPECT_EQ(ledger_of_all(recording).total(Account::kForeign), 0);
 }
@@ -461,7 +461,7 @@ TEST(Utilisation, BusyTimeRoundsTowardsTheLargerPart) {
 TEST(Activities, AStoredWaitThatIsNoneOfOursIsUnknown) {
   for (const std::int64_t stored : {-1, 12, 83, 255}) {
     const Recording recording =
-        RecordingBuilder(10).process(100, 1, 0, 10, 0.1, true, {testing::cell(Metric::kWaitChannel, stored)}).build();
+        RecordingBuilder(10).process({100, 1, 0, 10, 0.1, true, {testing::cell(Metric::kWaitChannel, stored)}}).build();
     const auto process = std::find_if(recording.sources.begin(), recording.sources.end(),
                                       [](const Source& source) { return source.kind == SourceKind::kProcess; });
     ASSERT_NE(process, recording.sources.end());

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "analyze/looks_at_work.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -44,22 +43,20 @@ struct OpenPlaces {
 };
 
 // The devices on which each process was seen, but for processes of which a look may be at another thread.
-std::map<SourceId, std::vector<const DeviceTime*>> devices_of_owners(const StackView& stacks, const JobView& job,
-                                                                     const std::vector<DeviceTime>& devices) {
+std::map<SourceId, std::vector<const DeviceTime*>> devices_of_owners(const WatchedJob& watched) {
   std::map<SourceId, std::vector<const DeviceTime*>> all;
-  for (const DeviceTime& device : devices)
-    for (const auto& [pid, process] : owners_on(device, stacks, job))
-      if (!stacks.looks.at(process).has_beside()) all[process].push_back(&device);
+  for (const DeviceTime& device : watched.devices)
+    for (const auto& [pid, process] : owners_on(device, watched))
+      if (!watched.stacks.looks.at(process).has_beside()) all[process].push_back(&device);
   return all;
 }
 
 // Parts of the looks at this process, in order.
 using Spans = std::vector<std::span<const ListRow>>;
-Spans looks_at_work(SourceId process, const std::vector<const DeviceTime*>& devices, const StackView& stacks,
-                    const JobView& job) {
+Spans looks_at_work(SourceId process, const std::vector<const DeviceTime*>& devices, const WatchedJob& watched) {
   Spans all;
   for (const DeviceTime* device : devices)
-    visit_work(*device, stacks, job, [&](SourceId owner, const Slice&, std::span<const ListRow> looks) {
+    visit_work(*device, watched, [&](SourceId owner, const Slice&, std::span<const ListRow> looks) {
       if (owner == process && !looks.empty()) all.push_back(looks);
     });
   if (devices.size() < 2) return all;
@@ -261,15 +258,14 @@ ByPlace by_place(const Spans& spans, const OpenPlaces& places, const StackView& 
 
 }  // namespace
 
-std::map<std::string, LoopRole> loop_roles(const Recording& recording, const StackView& stacks, const JobView& job,
-                                           const std::vector<DeviceTime>& devices) {
+std::map<std::string, LoopRole> loop_roles(const Recording& recording, const WatchedJob& watched) {
   std::map<std::string, LoopRole> roles;
-  if (job.batch.present) return roles;
+  if (watched.job.batch.present) return roles;
   const std::vector<Nanos> epochs = epochs_of(recording);
-  const OpenPlaces places(stacks);
+  const OpenPlaces places(watched.stacks);
   Parts parts(recording);
-  for (const auto& [process, its] : devices_of_owners(stacks, job, devices)) {
-    const ByPlace by = by_place(looks_at_work(process, its, stacks, job), places, stacks);
+  for (const auto& [process, its] : devices_of_owners(watched)) {
+    const ByPlace by = by_place(looks_at_work(process, its, watched), places, watched.stacks);
     for (std::size_t place = 0; place < places.names.size(); ++place) {
       constexpr std::size_t kFewest = 5;  // looks: fewer are chance
       if (by.looks[place].size() < kFewest) continue;

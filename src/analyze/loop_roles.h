@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/ledger.h"
-#include "analyze/stack_evidence.h"
+#include "analyze/looks_at_work.h"
 #include "model/loop_role.h"
 
 namespace headroom {
@@ -14,7 +13,6 @@ namespace headroom {
 // that called it, and by when it is seen among the other looks and beside the lines in which the job numbers its
 // epochs. Of processes of which a look may be at another thread, and of looks too far apart, nothing is told; nor of a
 // place that several processes come to differently.
-[[nodiscard]] std::map<std::string, LoopRole> loop_roles(const Recording& recording, const StackView& stacks,
-                                                         const JobView& job, const std::vector<DeviceTime>& devices);
+[[nodiscard]] std::map<std::string, LoopRole> loop_roles(const Recording& recording, const WatchedJob& watched);
 
 }  // namespace headroom

@@ -10,6 +10,7 @@
 
 #include "analyze/stats.h"
 #include "analyze/utilisation.h"
+#include "base/median.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -154,26 +155,42 @@ TextTrack track_of_stacks(const Recording& recording, const StackView& view, std
   return track;
 }
 
+// The phase around it; "": none.
+std::string phase_around(const std::string& name) {
+  const auto slash = name.rfind('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
+}
+
 // Numbers for names, over all tracks.
 class Names {
  public:
   explicit Names(const std::vector<TextTrack>& tracks) {
-    std::map<std::string, std::set<std::string>> alike;
-    const auto each = [&](const auto& take) {  // and each one around it
-      for (const TextTrack& track : tracks)
-        for (const auto& [time, name, nth, lead, trail] : track.stretches)
-          for (std::size_t end = name.size(); end != std::string::npos;
-               end = end == 0 ? std::string::npos : name.rfind('/', end - 1))
-            take(name.substr(0, end), end == name.size() ? time.length() : 0);
-    };
-    each([&](const std::string& name, Nanos) { alike[without_numbers(name)].insert(name); });
-    each([&](const std::string& name, Nanos length) {
+    std::map<std::string, Nanos> lengths;
+    for (const TextTrack& track : tracks)
+      for (const TextStretch& stretch : track.stretches) {
+        lengths[stretch.name] += stretch.time.length();
+        for (std::string name = phase_around(stretch.name); !name.empty(); name = phase_around(name))
+          lengths.try_emplace(name);
+      }
+    std::map<std::string, std::size_t> alike;  // but for numbers
+    for (const auto& [name, length] : lengths) ++alike[without_numbers(name)];
+    std::map<std::string, Nanos> of_shown;
+    for (const auto& [name, length] : lengths) {
       const std::string plain = without_numbers(name);
-      shown_[name] = alike[plain].size() > 1 ? plain : name;
-      length_[shown_[name]] += length;
-    });
+      const std::string& shown = shown_[name] = alike[plain] > 1 ? plain : name;
+      of_shown[shown] += length;
+    }
+    number(of_shown);
+  }
+  [[nodiscard]] std::int32_t number_of(const std::string& name) const { return numbers_.at(shown_.at(name)); }
+
+  std::vector<std::string> names;
+
+ private:
+  // The longest first; those beyond the most are one.
+  void number(const std::map<std::string, Nanos>& lengths) {
     std::vector<std::pair<Nanos, std::string>> order;
-    for (const auto& [name, length] : length_) order.emplace_back(-length, name);
+    for (const auto& [name, length] : lengths) order.emplace_back(-length, name);
     std::sort(order.begin(), order.end());
     for (const auto& [length, name] : order) {
       const bool more = names.size() + 1 >= kMostPhases && order.size() > kMostPhases;
@@ -181,13 +198,8 @@ class Names {
       if (names.size() < kMostPhases) names.push_back(more ? std::string(kOthers) : name);
     }
   }
-  [[nodiscard]] std::int32_t number_of(const std::string& name) const { return numbers_.at(shown_.at(name)); }
 
-  std::vector<std::string> names;
-
- private:
   std::map<std::string, std::string> shown_;
-  std::map<std::string, Nanos> length_;
   std::map<std::string, std::int32_t> numbers_;
 };
 
@@ -199,9 +211,7 @@ Nanos spacing_of(const Recording& recording) {
     for (std::size_t row = 1; row < at.size(); ++row) gaps.push_back(at[row] - at[row - 1]);
   }
   if (gaps.empty()) return recording.meta.interval;
-  const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
-  std::nth_element(gaps.begin(), middle, gaps.end());
-  return *middle;
+  return median(std::move(gaps));
 }
 
 std::size_t depth_of(const std::string& name) {
@@ -217,8 +227,7 @@ TextTrack coarse(TextTrack track, Nanos shortest) {
     for (TextStretch& stretch : track.stretches) {
       auto& [time, name, nth, lead, trail] = stretch;
       if (time.length() < shortest && depth_of(name) == depth) {
-        const auto slash = name.rfind('/');
-        name.resize(slash == std::string::npos ? 0 : slash);
+        name = phase_around(name);
         nth = 0;
       }
       // What goes to the phase around it is of the time in that phase that goes on beside it.
@@ -306,35 +315,55 @@ void without_early_checkpoints(const Recording& recording, const ContextUse& use
                 [&](const TextStretch& stretch) { return is_one(stretch) && (!first || stretch.time.begin < *first); });
 }
 
+// The process whose marks tell of this one: itself, or the nearest one above it; kNoSource: none.
+SourceId speaker_for(SourceId process, const std::map<SourceId, TextTrack>& said, const Recording& recording) {
+  constexpr int kHighest = 64;  // a damaged file may hold a ring
+  for (int up = 0; process != kNoSource && up <= kHighest; ++up) {
+    if (said.contains(process)) return process;
+    process = recording.sources[static_cast<std::size_t>(process)].parent;
+  }
+  return kNoSource;
+}
+
+TextTrack track_by_stacks(const Recording& recording, const StackView& stacks, const ContextUse& use) {
+  const auto looks = stacks.looks.find(*use.process);
+  if (looks == stacks.looks.end()) return {};
+  TextTrack track = track_of_stacks(recording, stacks, looks->second.all());
+  without_early_checkpoints(recording, use, track);
+  return track;
+}
+
+struct TracksOfPids {
+  std::vector<TextTrack> tracks;
+  std::map<std::int64_t, std::vector<std::size_t>> of_pid;
+};
+
+TracksOfPids tracks_of_holders(const Recording& recording, const JobView& job, const StackView& stacks,
+                               const std::map<SourceId, TextTrack>& said) {
+  TracksOfPids of;
+  std::map<SourceId, std::size_t> known;  // by the process that speaks
+  std::set<SourceId> seen;
+  for (const ContextUse& use : job.uses) {
+    if (!use.ours || !use.process || !seen.insert(*use.process).second) continue;
+    const SourceId marked = speaker_for(*use.process, said, recording);
+    const SourceId speaker = marked != kNoSource ? marked : *use.process;
+    auto place = known.find(speaker);
+    if (place == known.end()) {
+      TextTrack track = marked != kNoSource ? said.at(marked) : track_by_stacks(recording, stacks, use);
+      if (track.stretches.empty()) continue;
+      place = known.emplace(speaker, of.tracks.size()).first;
+      of.tracks.push_back(std::move(track));
+    }
+    of.of_pid[use.pid].push_back(place->second);
+  }
+  return of;
+}
+
 }  // namespace
 
 NamedPhases named_phases(const Recording& recording, const JobView& job, const StackView& stacks) {
   const std::map<SourceId, TextTrack> said = tracks_of_marks(recording);
-  std::map<SourceId, std::size_t> known;  // by the process that speaks
-  std::vector<TextTrack> tracks;
-  std::map<std::int64_t, std::vector<std::size_t>> of_pid;
-  std::set<SourceId> seen;
-  for (const ContextUse& use : job.uses) {
-    if (!use.ours || !use.process || !seen.insert(*use.process).second) continue;
-    SourceId speaker = *use.process;
-    for (int up = 0; speaker != kNoSource && !said.contains(speaker) && up < 64;
-         ++up)  // a damaged file may hold a ring
-      speaker = recording.sources[static_cast<std::size_t>(speaker)].parent;
-    const bool marks = speaker != kNoSource && said.contains(speaker);
-    if (!marks) speaker = *use.process;
-    auto place = known.find(speaker);
-    if (place == known.end()) {
-      const auto looks = stacks.looks.find(speaker);
-      TextTrack track = marks                         ? said.at(speaker)
-                        : looks != stacks.looks.end() ? track_of_stacks(recording, stacks, looks->second.all())
-                                                      : TextTrack{};
-      if (!marks) without_early_checkpoints(recording, use, track);
-      if (track.stretches.empty()) continue;
-      place = known.emplace(speaker, tracks.size()).first;
-      tracks.push_back(std::move(track));
-    }
-    of_pid[use.pid].push_back(place->second);
-  }
+  auto [tracks, of_pid] = tracks_of_holders(recording, job, stacks, said);
   // Nobody is known to hold a device (a container whose driver lists no process, a job that uses none): of who speaks,
   // the one that was in phases for longest speaks for all.
   const bool may_be_ours = job.has_job || said.contains(kNoSource);

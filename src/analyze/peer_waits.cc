@@ -31,9 +31,9 @@ const ListRow* look_at(std::span<const ListRow> looks, Nanos at) {
   return nearest != nullptr && std::abs(nearest->at - at) <= kSameInstant ? nearest : nullptr;
 }
 
-// What one other process was at while a process was at stacks of one kind, and at its other looks.
+// What one other process was at while a process was at stacks of one kind.
 struct Beside {
-  double at_work = 0, at_work_else = 0;
+  double at_work = 0;
   std::map<std::uint32_t, double> at;
 };
 
@@ -43,6 +43,7 @@ struct Waiter {
   std::map<std::uint32_t, double> looks;
   double all = 0;
   std::map<std::uint32_t, std::map<SourceId, Beside>> beside;
+  std::map<SourceId, double> at_work;  // looks at which another one was
 };
 
 // Counts while one process is looked at and another one beside it.
@@ -54,12 +55,17 @@ class Counts {
       Beside& beside = waiter.beside[static_cast<std::uint32_t>(kinds >> 32)][other];
       beside.at_work += count;
       beside.at[static_cast<std::uint32_t>(kinds)] += count;
+      waiter.at_work[other] += count;
     }
   }
 
  private:
   std::unordered_map<std::uint64_t, double> of_;
 };
+
+bool is_at_work(const stacks::StackKind& kind) {
+  return !kind.waits && !kind.of_processes && kind.family != stacks::Family::kPeers;
+}
 
 Waiter waiter_of(SourceId process, const std::map<SourceId, std::int64_t>& others, const StackView& stacks) {
   Waiter waiter{.process = process};
@@ -76,17 +82,10 @@ Waiter waiter_of(SourceId process, const std::map<SourceId, std::int64_t>& other
     for (std::size_t i = 0; i < looks.size(); i += step) {
       const ListRow* there = look_at(theirs, looks[i].at);
       if (there == nullptr || stacks.number_of(*there) == stacks.number_of(looks[i])) continue;
-      const stacks::StackKind& kind = stacks.kind_of(*there);
-      if (kind.waits || kind.of_processes || kind.family == stacks::Family::kPeers) continue;
-      counts.add(stacks.number_of(looks[i]), stacks.number_of(*there));
+      if (is_at_work(stacks.kind_of(*there))) counts.add(stacks.number_of(looks[i]), stacks.number_of(*there));
     }
     counts.give(other, waiter);
   }
-  for (auto& [kind, all] : waiter.beside)
-    for (auto& [other, beside] : all)
-      for (const auto& [another, elsewhere] : waiter.beside)
-        if (const auto known = elsewhere.find(other); another != kind && known != elsewhere.end())
-          beside.at_work_else += known->second.at_work;
   return waiter;
 }
 
@@ -115,6 +114,17 @@ PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<Sour
   return wait;
 }
 
+// Whether the others tell that it is one: the peer is mostly at work then, and far less often at its other looks.
+bool told_by_peer(const PeerWait& wait, const Waiter& waiter, const Thresholds& limits) {
+  const double looks = waiter.looks.at(wait.kind), others = waiter.all - looks;
+  if (wait.peer == kNoSource || looks < kFewLooks || others < kFewLooks ||
+      wait.at_work < limits[Threshold::kPeerAtWork])
+    return false;
+  const double here = waiter.beside.at(wait.kind).at(wait.peer).at_work;
+  const double elsewhere = (waiter.at_work.at(wait.peer) - here) / others;
+  return wait.at_work - elsewhere >= limits[Threshold::kPeerApart];
+}
+
 }  // namespace
 
 std::vector<PeerWait> peer_waits(const StackView& stacks, const JobView& job, const Thresholds& limits) {
@@ -127,15 +137,7 @@ std::vector<PeerWait> peer_waits(const StackView& stacks, const JobView& job, co
       const stacks::StackKind& kind = stacks.kinds[number];
       PeerWait wait = wait_of(waiter, number, pids, job, stacks);
       if (kind.of_processes && may_wait(kind)) wait.told = wait.at_work >= limits[Threshold::kMajority];
-      if (!wait.told) {
-        if (wait.peer == kNoSource || !may_wait(kind) || looks < kFewLooks ||
-            wait.at_work < limits[Threshold::kPeerAtWork])
-          continue;
-        const double others = waiter.all - looks;
-        const double elsewhere = waiter.beside.at(number).at(wait.peer).at_work_else / std::max(1.0, others);
-        if (others < kFewLooks || wait.at_work - elsewhere < limits[Threshold::kPeerApart]) continue;
-      }
-      waits.push_back(std::move(wait));
+      if (wait.told || (may_wait(kind) && told_by_peer(wait, waiter, limits))) waits.push_back(std::move(wait));
     }
   }
   return waits;

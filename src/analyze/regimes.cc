@@ -110,15 +110,7 @@ std::vector<Window> any_idle(const std::vector<DeviceTime>& devices, const std::
     for (const Slice& slice : devices[device].slices)
       if (!idle_peer[device] && !is_busy(slice.account) && slice.account != Account::kUnobserved)
         times.push_back({slice.begin, slice.end});
-  std::sort(times.begin(), times.end(), [](const Window& one, const Window& two) { return one.begin < two.begin; });
-  std::vector<Window> joined;
-  for (const Window& time : times) {
-    if (!joined.empty() && time.begin <= joined.back().end)
-      joined.back().end = std::max(joined.back().end, time.end);
-    else
-      joined.push_back(time);
-  }
-  return joined;
+  return joined(std::move(times));
 }
 
 // The useful time of one stall that lies in `idle`.
@@ -141,6 +133,10 @@ Claims waited(std::size_t device, const std::vector<Slice>& slices, const Window
 
 constexpr std::int64_t kAgain = 3;  // waits from which they are a pattern
 
+bool mostly_of(Nanos part, Nanos whole, const Thresholds& limits) {
+  return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
+}
+
 // Of one GPU; the levels are means over its time.
 WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
                         const std::vector<Window>& idle, const Thresholds& limits) {
@@ -148,16 +144,13 @@ WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, co
   const auto last = std::find_if(slices.rbegin(), slices.rend(),
                                  [](const Slice& slice) { return slice.account == Account::kUseful; });
   if (last == slices.rend()) return waits;
-  const auto mostly = [&](Nanos part, Nanos whole) {
-    return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
-  };
   double level = 0, usual = 0;  // times seconds
   Nanos longest = 0;
   for (const Stall& stall : stalls) {
     const Claims claims = waited(device, slices, stall.time, idle);
     // The last one, after which nothing was seen to work, may be one more: no longer than those before it.
     if (stall.time.end >= last->end && stall.time.length() > longest) continue;
-    if (!mostly(length(claims), stall.time.length())) continue;
+    if (!mostly_of(length(claims), stall.time.length(), limits)) continue;
     longest = std::max(longest, stall.time.length());
     waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
     level += stall.level * seconds(length(claims)), usual += stall.usual * seconds(length(claims));
@@ -168,7 +161,7 @@ WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, co
   // Of kernels that work while others idle, some may draw little power by chance.
   const Nanos time = length(waits.claims),
               beside = length(waited(device, slices, {slices.front().begin, last->end}, idle));
-  if (waits.times < kAgain || !mostly(time, beside)) return {};
+  if (waits.times < kAgain || !mostly_of(time, beside, limits)) return {};
   waits.level = level / seconds(time), waits.usual = usual / seconds(time);
   return waits;
 }
@@ -196,31 +189,32 @@ Nanos length_of(const std::vector<Window>& times) {
   return sum;
 }
 
-bool mostly_of(Nanos part, Nanos whole, const Thresholds& limits) {
-  return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
-}
+// The GPUs of a job, by position.
+struct StallsOfGpus {
+  const std::vector<std::vector<Stall>>& stalls;
+  const std::vector<DeviceTime>& devices;
+  const std::vector<bool>& idle_peer;
+  const Thresholds& limits;
+};
 
 // The times at which all GPUs but `worker` and idle ones stall.
-std::vector<Window> common_stalls(std::optional<std::size_t> worker, const std::vector<std::vector<Stall>>& stalls,
-                                  const std::vector<bool>& idle_peer) {
+std::vector<Window> common_stalls(std::optional<std::size_t> worker, const StallsOfGpus& gpus) {
   std::optional<std::vector<Window>> times;
-  for (std::size_t device = 0; device < stalls.size(); ++device)
-    if (device != worker && !idle_peer[device])
-      times = times ? in_both(*times, times_of(stalls[device])) : times_of(stalls[device]);
+  for (std::size_t device = 0; device < gpus.stalls.size(); ++device)
+    if (device != worker && !gpus.idle_peer[device])
+      times = times ? in_both(*times, times_of(gpus.stalls[device])) : times_of(gpus.stalls[device]);
   return times.value_or(std::vector<Window>{});
 }
 
 // All GPUs but `waits.worker` wait in these times, in which most of what each of them stalls lies: else none does.
-WaitsInKernels wait_together(WaitsInKernels waits, const std::vector<Window>& times,
-                             const std::vector<std::vector<Stall>>& stalls, const std::vector<DeviceTime>& devices,
-                             const std::vector<bool>& idle_peer, const Thresholds& limits) {
+WaitsInKernels wait_together(WaitsInKernels waits, const std::vector<Window>& times, const StallsOfGpus& gpus) {
   waits.times = static_cast<std::int64_t>(times.size());
   double level = 0, usual = 0;
-  for (std::size_t device = 0; device < devices.size(); ++device) {
-    if (device == waits.worker || idle_peer[device]) continue;
-    if (!mostly_of(length_of(times), length_of(times_of(stalls[device])), limits)) return {};
-    for (const Stall& stall : stalls[device]) {
-      const Claims claims = waited(device, devices[device].slices, stall.time, times);
+  for (std::size_t device = 0; device < gpus.devices.size(); ++device) {
+    if (device == waits.worker || gpus.idle_peer[device]) continue;
+    if (!mostly_of(length_of(times), length_of(times_of(gpus.stalls[device])), gpus.limits)) return {};
+    for (const Stall& stall : gpus.stalls[device]) {
+      const Claims claims = waited(device, gpus.devices[device].slices, stall.time, times);
       waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
       level += stall.level * seconds(length(claims)), usual += stall.usual * seconds(length(claims));
       waits.by = stall.by;
@@ -234,33 +228,30 @@ WaitsInKernels wait_together(WaitsInKernels waits, const std::vector<Window>& ti
 }
 
 // All other GPUs wait while this one works.
-WaitsInKernels waits_for_worker(std::size_t worker, const std::vector<std::vector<Stall>>& stalls,
-                                const std::vector<DeviceTime>& devices, const std::vector<bool>& idle_peer,
-                                const Thresholds& limits) {
+WaitsInKernels waits_for_worker(std::size_t worker, const StallsOfGpus& gpus) {
   std::vector<Window> works;
-  for (const Slice& slice : devices[worker].slices)
+  for (const Slice& slice : gpus.devices[worker].slices)
     if (slice.account == Account::kUseful) works.push_back({slice.begin, slice.end});
   // That kernels hardly use their memory beside a GPU that works may be how they work.
-  for (const auto& own : stalls)
+  for (const auto& own : gpus.stalls)
     if (!own.empty() && is_traffic(own.front().by)) return {};
-  const std::vector<Window> times = common_stalls(worker, stalls, idle_peer);
+  const std::vector<Window> times = common_stalls(worker, gpus);
   // A single one may do another job: whoever tells of it says so.
   if (static_cast<std::int64_t>(times.size()) < kAgain) return {};
-  const Nanos waits_itself = length_of(in_both(times, times_of(stalls[worker])));
-  if (!mostly_of(length_of(in_both(times, works)) - waits_itself, length_of(times), limits)) return {};
-  return wait_together({.worker = worker}, times, stalls, devices, idle_peer, limits);
+  const Nanos waits_itself = length_of(in_both(times, times_of(gpus.stalls[worker])));
+  if (!mostly_of(length_of(in_both(times, works)) - waits_itself, length_of(times), gpus.limits)) return {};
+  return wait_together({.worker = worker}, times, gpus);
 }
 
 // All hardly work at the same times, again and again. Power alone does not tell that: their kernels may be small.
-WaitsInKernels all_at_once(const std::vector<std::vector<Stall>>& stalls, const std::vector<DeviceTime>& devices,
-                           const std::vector<bool>& idle_peer, const Thresholds& limits) {
-  for (std::size_t device = 0; device < devices.size(); ++device)
-    for (const Stall& stall : stalls[device])
-      if (!idle_peer[device] && (!stall.memory_read || stall.time.length() >= limits.time(Threshold::kStallShortest)))
-        return {};
-  const std::vector<Window> times = common_stalls(std::nullopt, stalls, idle_peer);
+WaitsInKernels all_at_once(const StallsOfGpus& gpus) {
+  const Nanos lasting = gpus.limits.time(Threshold::kStallShortest);
+  for (std::size_t device = 0; device < gpus.devices.size(); ++device)
+    for (const Stall& stall : gpus.stalls[device])
+      if (!gpus.idle_peer[device] && (!stall.memory_read || stall.time.length() >= lasting)) return {};
+  const std::vector<Window> times = common_stalls(std::nullopt, gpus);
   if (static_cast<std::int64_t>(times.size()) < kAgain) return {};
-  return wait_together({.everywhere = true}, times, stalls, devices, idle_peer, limits);
+  return wait_together({.everywhere = true}, times, gpus);
 }
 
 }  // namespace
@@ -280,9 +271,10 @@ WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls, c
     if (!own.claims.empty()) all.by = own.by;
   }
   if (const double time = seconds(length(all.claims)); time > 0) all.level = level / time, all.usual = usual / time;
+  const StallsOfGpus gpus{stalls, devices, idle_peer, limits};
   for (std::size_t device = 0; device < devices.size() && all.claims.empty(); ++device)
-    if (!idle_peer[device]) all = waits_for_worker(device, stalls, devices, idle_peer, limits);
-  return all.claims.empty() ? all_at_once(stalls, devices, idle_peer, limits) : all;
+    if (!idle_peer[device]) all = waits_for_worker(device, gpus);
+  return all.claims.empty() ? all_at_once(gpus) : all;
 }
 
 namespace {
@@ -296,9 +288,11 @@ void remember_memory(const Track& track, const Window& window, QuietEnd& end) {
   }
 }
 
-// Readings of at most `few` from some instant to the end, from which on at most `freed` of the memory was in use.
+// Few kernels from some instant to the end, and little memory in use from then on: of so many times `more` kernels so
+// many times less.
 std::optional<QuietEnd> few_kernels_after(const Track& track, Nanos last_kernel, const Window& window,
-                                          const Thresholds& limits, double few, double freed) {
+                                          const Thresholds& limits, double more) {
+  const double few = 0.05 * more, freed = limits[Threshold::kMemoryFreed] / more;
   const Column* util = track.find(Metric::kGpuUtil);
   QuietEnd end{.few_kernels = true};
   Nanos last = 0;
@@ -361,10 +355,8 @@ std::optional<QuietEnd> memory_goes(const Track& track, const Window& window, co
 // that more memory has to tell.
 std::optional<QuietEnd> desktop_goes_on(const Track& track, Nanos last_kernel, const Window& window,
                                         const Thresholds& limits) {
-  constexpr double kFew = 0.05;
-  const double freed = limits[Threshold::kMemoryFreed];
-  if (auto end = few_kernels_after(track, last_kernel, window, limits, kFew, freed)) return end;
-  if (auto end = few_kernels_after(track, last_kernel, window, limits, 2 * kFew, freed / 2)) return end;
+  for (const double more : {1.0, 2.0})
+    if (auto end = few_kernels_after(track, last_kernel, window, limits, more)) return end;
   return memory_goes(track, window, limits);
 }
 

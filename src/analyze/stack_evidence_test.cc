@@ -203,7 +203,7 @@ TEST(StackEvidence, WhatEndsOncePythonHasEndedIsNoLongerWhatPythonDid) {
 Ledger writes_now_and_then(const std::vector<std::string>& save, bool also_between) {
   RecordingBuilder builder(22);
   builder.gpu(0, [](double t) { return t <= 1 || t > 21 ? 1.0 : 0.0; });
-  builder.process(7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}).context(7, 0, 1, 22);
+  builder.process({7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}}).context(7, 0, 1, 22);
   for (int i = 1; i < 21; ++i) {
     const bool writes = i % 2 == 0;
     builder.stacks(7, i, i + 0.9, writes || also_between ? kOther : kLock);
@@ -239,7 +239,7 @@ TEST(StackEvidence, AStackThatNamesACheckpointWroteWhatItsSecondsCountersSay) {
     for (int i = 1; i <= 72; ++i)  // six a second
       builder.sink().add_row(ring, RecordingBuilder::at(i / 6.0),
                              std::array{testing::cell(Metric::kGpuUtil, i <= 6 || i > 66 ? 10000 : 0)});
-    builder.process(7, 1, 0, 12, 0.1, true, {{Metric::kWriteBytes, 20'000'000, std::nullopt}}).context(7, 0, 1, 12);
+    builder.process({7, 1, 0, 12, 0.1, true, {{Metric::kWriteBytes, 20'000'000, std::nullopt}}}).context(7, 0, 1, 12);
     for (int i = 1; i < 11; ++i) builder.stacks(7, i, i + 0.9, kOther).stacks(7, i + 0.9, i + 1, save);
     return seconds_at(analyze(builder.build()).ledger, Account::kCheckpoint, "");
   };
@@ -251,7 +251,7 @@ TEST(StackEvidence, AStackThatNamesACheckpointWroteWhatItsSecondsCountersSay) {
 TEST(StackEvidence, ASingleLookAtWhatWroteIsEnoughToTakeItFromWhatGoesOnAnyway) {
   RecordingBuilder builder(22);
   builder.gpu(0, [](double t) { return t <= 1 || t > 21 ? 1.0 : 0.0; });
-  builder.process(7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}).context(7, 0, 1, 22);
+  builder.process({7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}}).context(7, 0, 1, 22);
   builder.stacks(7, 1, 10.93, kOther).stacks(7, 10.93, 10.99, {"train (/u/train.py:1)", "dump (/u/train.py:30)"});
   builder.stacks(7, 10.99, 21, kOther);
   Recording recording = builder.build();
@@ -270,11 +270,11 @@ TEST(StackEvidence, WhatGoesWithWritingWroteBesideWhatNamesACheckpoint) {
   const auto written = [](bool has_interpreter) {
     RecordingBuilder builder(22);
     builder.gpu(0, [](double t) { return t <= 1 || t > 21 ? 1.0 : 0.0; });
-    builder.process(7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}).context(7, 0, 1, 22);
-    builder.stacks(7, 1, 11, kOther, 0, true);
+    builder.process({7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}}).context(7, 0, 1, 22);
+    builder.stacks({7, 1, 11, kOther, 0, true});
     for (int i = 11; i < 21; ++i) {
-      builder.stacks(7, i, i + 0.5, kOther, 0, true).stacks(7, i + 0.5, i + 0.6, kSave, 0, true);
-      builder.stacks(7, i + 0.6, i + 1, {"train (/u/train.py:1)", "keep (/u/train.py:30)"}, 0, has_interpreter);
+      builder.stacks({7, 1.0 * i, i + 0.5, kOther, 0, true}).stacks({7, i + 0.5, i + 0.6, kSave, 0, true});
+      builder.stacks({7, i + 0.6, i + 1.0, {"train (/u/train.py:1)", "keep (/u/train.py:30)"}, 0, has_interpreter});
     }
     Recording recording = builder.build();
     for (Track& track : recording.tracks)

@@ -13,6 +13,19 @@
 
 namespace headroom {
 
+std::vector<Window> joined(std::vector<Window> windows) {
+  const auto is_before = [](const Window& one, const Window& other) { return one.begin < other.begin; };
+  if (!std::is_sorted(windows.begin(), windows.end(), is_before)) std::sort(windows.begin(), windows.end(), is_before);
+  std::vector<Window> apart;
+  apart.reserve(windows.size());
+  for (const Window& window : windows)
+    if (!apart.empty() && window.begin <= apart.back().end)
+      apart.back().end = std::max(apart.back().end, window.end);
+    else
+      apart.push_back(window);
+  return apart;
+}
+
 namespace {
 
 constexpr double kMadToSigma = 1.4826;  // of a normal distribution

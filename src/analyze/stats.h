@@ -17,6 +17,9 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
+// In order of time, those that overlap or touch as one.
+[[nodiscard]] std::vector<Window> joined(std::vector<Window> windows);
+
 // Statistics of one metric of a device's readings. Power readings that cannot be true are left out and listed:
 //   far above the enforced power limit, where the recording knows it, else
 //   by the Hampel identifier (Hampel 1974: median and median absolute deviation), where few readings are that far out

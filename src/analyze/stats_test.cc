@@ -157,7 +157,7 @@ TEST(Activities, ACounterThatIsReadSeldomSpeaksForTheTimeSinceItWasReadLast) {
 
 TEST(Activities, TheFirstRowSpeaksForTheTimeSinceTheProcessBegan) {
   RecordingBuilder builder(10);
-  builder.process(100, 1, 2.5, 10, 0.4, true, {testing::cell(Metric::kReadBytes, 1000)});
+  builder.process({100, 1, 2.5, 10, 0.4, true, {testing::cell(Metric::kReadBytes, 1000)}});
   builder.process(101, 1, -5, 10, 0.4);
   const Recording recording = builder.build();
   const auto processes = recording.all(SourceKind::kProcess);
@@ -174,8 +174,11 @@ TEST(Activities, TheFirstRowSpeaksForTheTimeSinceTheProcessBegan) {
 
 TEST(Activities, WhatIsReadFromFilesAndWhatMemoryGrowsByIsLoaded) {
   RecordingBuilder builder(10);
-  builder.process(100, 1, 0, 10, 0.4, true,
-                  {testing::cell(Metric::kReadChars, 3'000'000), testing::cell(Metric::kRss, 2'000'000)});
+  builder.process({.pid = 100,
+                   .ppid = 1,
+                   .to = 10,
+                   .cpu = 0.4,
+                   .extra = {testing::cell(Metric::kReadChars, 3'000'000), testing::cell(Metric::kRss, 2'000'000)}});
   builder.sleeping_in(WaitChannel::kPoll, 0.1).process(101, 1, 0, 10, 0.4);
   const Recording recording = builder.build();
   const auto processes = recording.all(SourceKind::kProcess);

@@ -72,27 +72,30 @@ struct FirstKernel {
   bool sharp = true;
 };
 
+std::optional<FirstKernel> first_kernel_on(const Track& track, Nanos held_from, Nanos from, Nanos until) {
+  const Column* share = track.find(Metric::kProcessSmUtil);
+  bool sharp = true;
+  for (std::size_t row = 0; share != nullptr && row < track.at.size(); ++row) {
+    const Nanos end = track.at[row], begin = row > 0 ? track.at[row - 1] : std::max(held_from, from);
+    if (end > until) break;
+    if (end <= from || !share->has(row)) continue;
+    const bool computes = share->values[row] > 0;
+    if (begin < from || !computes) {
+      sharp = !computes;
+      continue;
+    }
+    const Nanos busy = (end - begin) / kFullUtil * std::min<std::int64_t>(share->values[row], kFullUtil);
+    return FirstKernel{std::max(from, end - busy), sharp};
+  }
+  return std::nullopt;
+}
+
 std::optional<FirstKernel> first_kernel(const Recording& recording, const Worker& worker, Nanos from, Nanos until) {
   std::optional<FirstKernel> first;
   for (const ContextUse* use : worker.uses) {
     const Track& track = recording.tracks[static_cast<std::size_t>(use->source)];
-    const Column* share = track.find(Metric::kProcessSmUtil);
-    if (share == nullptr) continue;
-    bool sharp = true;
-    for (std::size_t row = 0; row < track.at.size(); ++row) {
-      const Nanos end = track.at[row], begin = row > 0 ? track.at[row - 1] : std::max(use->held_from, from);
-      if (end > until) break;
-      if (end <= from || !share->has(row)) continue;
-      const bool computes = share->values[row] > 0;
-      if (begin < from || !computes) {
-        sharp = !computes;
-        continue;
-      }
-      const Nanos busy = (end - begin) / kFullUtil * std::min<std::int64_t>(share->values[row], kFullUtil);
-      const Nanos at = std::max(from, end - busy);
-      if (!first || at < first->at) first = FirstKernel{at, sharp};
-      break;
-    }
+    const auto one = first_kernel_on(track, use->held_from, from, until);
+    if (one && (!first || one->at < first->at)) first = one;
   }
   return first;
 }
@@ -206,6 +209,7 @@ class Matching {
  private:
   [[nodiscard]] std::size_t recorded_trials() const;
   void find_owners();
+  [[nodiscard]] TrialUse trial_use(std::size_t t, bool alone);
   void add_trials(StudyMatch& match);
   void add_kernels(StudyMatch& match);
   void add_whole(StudyMatch& match) const;
@@ -243,28 +247,36 @@ void Matching::find_owners() {
     }
 }
 
+// `alone`: no other trial was open as it began.
+TrialUse Matching::trial_use(std::size_t t, bool alone) {
+  const TrialTime& trial = trials_[t];
+  const bool own = own_[t] != kNone;
+  TrialUse use{.number = trial.number, .shared = !own};
+  if (!own && (!alone || there_[t].size() != 1)) return use;
+  const Worker& worker = workers_[own ? own_[t] : there_[t].front()];
+  use.gone = own && !trial.finished && worker.ended;
+  if (!own && t + 1 < trials_.size() && trials_[t + 1].begin < trial.end) {
+    ++blurred_;
+    return use;
+  }
+  const Nanos from = own ? std::max(trial.begin, worker.begin) : trial.begin;
+  const auto first = first_kernel(recording_, worker, from, trial.end);
+  const bool sharp = first && first->sharp;
+  ++(sharp ? sharp_ : blurred_);
+  if (sharp) use.startup = first->at - trial.begin;
+  use.memory_bytes = most_memory(recording_, worker, from, trial.end);
+  return use;
+}
+
 void Matching::add_trials(StudyMatch& match) {
-  std::vector<Nanos> ends;
+  std::vector<Nanos> ends;  // of the trials that are open
   for (std::size_t t = 0; t < trials_.size(); ++t) {
-    const TrialTime& trial = trials_[t];
-    std::erase_if(ends, [&](Nanos end) { return end <= trial.begin; });
-    const bool alone = ends.empty();
-    ends.push_back(trial.end);
-    several_at_once_ |= own_[t] == kNone && !there_[t].empty() && ends.size() > there_[t].size();
-    if (own_[t] == kNone && there_[t].empty()) continue;
-    TrialUse use{.number = trial.number, .shared = own_[t] == kNone};
-    const std::size_t only = own_[t] != kNone ? own_[t] : there_[t].size() == 1 ? there_[t].front() : kNone;
-    if (only != kNone && (own_[t] != kNone || alone)) {
-      const Worker& worker = workers_[only];
-      const bool next_is_later = own_[t] != kNone || t + 1 == trials_.size() || trials_[t + 1].begin >= trial.end;
-      const Nanos from = own_[t] != kNone ? std::max(trial.begin, worker.begin) : trial.begin;
-      const auto first = next_is_later ? first_kernel(recording_, worker, from, trial.end) : std::nullopt;
-      (first && first->sharp ? sharp_ : blurred_) += 1;
-      if (first && first->sharp) use.startup = first->at - trial.begin;
-      if (next_is_later) use.memory_bytes = most_memory(recording_, worker, from, trial.end);
-      use.gone = own_[t] != kNone && !trial.finished && worker.ended;
-    }
-    match.trials.push_back(use);
+    std::erase_if(ends, [&](Nanos end) { return end <= trials_[t].begin; });
+    const bool alone = ends.empty(), own = own_[t] != kNone;
+    ends.push_back(trials_[t].end);
+    if (!own && there_[t].empty()) continue;
+    several_at_once_ |= !own && ends.size() > there_[t].size();
+    match.trials.push_back(trial_use(t, alone));
   }
   // Start-ups that readings hide are short ones: the others alone would be too long.
   if (kFewBlurred * blurred_ <= sharp_) return;

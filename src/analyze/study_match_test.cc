@@ -211,7 +211,7 @@ TEST(StudyMatch, WhereTrialsRanOnTwoGpusNoneHasTheMemory) {
 
 TEST(StudyMatch, AnotherTimeOrOthersProcessesMatchNothing) {
   RecordingBuilder builder(60);
-  builder.gpu(0, two_bursts).process(100, 1, 0, 60, 1, false).context(100, 0, 1, 60);
+  builder.gpu(0, two_bursts).process({100, 1, 0, 60, 1, false}).context(100, 0, 1, 60);
   builder.process(300, 1, 0, 60, 1);  // the job, without a context
   const Recording recording = builder.build();
   EXPECT_TRUE(match_study(recording, {trial(0, 0, 50)}).trials.empty());

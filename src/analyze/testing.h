@@ -2,6 +2,7 @@
 // Builders of recordings for tests of the pure half; not part of the program.
 #pragma once
 #include <array>
+#include <cmath>
 #include <functional>
 #include <random>
 #include <string>
@@ -26,6 +27,44 @@ inline std::vector<DeviceTime> times_of(const Recording& recording) {
 inline Window whole(const Recording& recording) { return {recording.meta.start, recording.meta.end}; }
 
 inline Cell cell(Metric metric, std::int64_t value) { return {metric, value, std::nullopt}; }
+
+// What a RecordingBuilder is told with more than a few facts; times are seconds from its start.
+struct TestProcess {
+  std::int64_t pid = 0, ppid = 0;
+  double from = 0, to = 0, cpu = 0;
+  bool in_job = true;
+  std::vector<Cell> extra = {};
+};
+struct TestContext {
+  std::int64_t pid = 0;
+  int gpu = 0;
+  double from = 0, to = 0, sm = 0.5;
+  ContextKind kind = ContextKind::kCompute;
+  std::int64_t memory = std::int64_t{1} << 30;
+};
+struct TestStacks {
+  std::int64_t pid = 0;
+  double from = 0, to = 0;
+  std::vector<std::string> frames = {};
+  int thread = 0;
+  bool has_interpreter = false;
+};
+struct TestAttempt {
+  std::string task;
+  std::int64_t pid = 0;
+  std::vector<int> gpus = {};
+  double from = 0, to = 0;
+  std::string outcome = "succeeded";
+  events::AttemptEnd more = {};
+};
+struct TestTask {
+  std::string name;
+  std::int64_t pid = 0;
+  std::vector<int> gpus = {};
+  double from = 0, to = 0, startup = 0;
+  std::string outcome = "succeeded";
+  events::AttemptEnd more = {};
+};
 
 // A recording built step by step; times are seconds from its start.
 class RecordingBuilder {
@@ -89,30 +128,32 @@ class RecordingBuilder {
   }
 
   // A process of the job (or not) that lives over [from, to], using `cpu` cores on its main thread.
-  RecordingBuilder& process(std::int64_t pid, std::int64_t ppid, double from, double to, double cpu, bool in_job = true,
-                            std::vector<Cell> extra = {}) {
+  RecordingBuilder& process(std::int64_t pid, std::int64_t ppid, double from, double to, double cpu) {
+    return process({.pid = pid, .ppid = ppid, .from = from, .to = to, .cpu = cpu});
+  }
+  RecordingBuilder& process(const TestProcess& told) {
     Process process;
-    process.pid = pid;
-    process.ppid = ppid;
-    process.start = at(from);
-    process.end = at(to);
+    process.pid = told.pid;
+    process.ppid = told.ppid;
+    process.start = at(told.from);
+    process.end = at(told.to);
     process.comm = "python3";
-    process.in_job = in_job;
-    const SourceId parent = ids_.contains(ppid) ? ids_[ppid] : kNoSource;
-    const SourceId id = sink_.add_source(
-        {SourceKind::kProcess, std::to_string(pid) + "/" + std::to_string(process.start), parent, to_attrs(process)});
-    ids_[pid] = id;
+    process.in_job = told.in_job;
+    const SourceId parent = ids_.contains(told.ppid) ? ids_[told.ppid] : kNoSource;
+    const std::string key = std::to_string(told.pid) + "/" + std::to_string(process.start);
+    const SourceId id = sink_.add_source({SourceKind::kProcess, key, parent, to_attrs(process)});
+    ids_[told.pid] = id;
     for (Nanos t = kStart; t <= meta_.end; t += interval_) {
       if (t < process.start || t > *process.end) continue;
-      const auto used = static_cast<std::int64_t>(cpu * static_cast<double>(t - process.start));
+      const auto used = static_cast<std::int64_t>(told.cpu * static_cast<double>(t - process.start));
       const auto others = static_cast<std::int64_t>(other_threads_ * static_cast<double>(t - process.start));
       std::vector<Cell> cells{cell(Metric::kCpuUser, used + others),
                               cell(Metric::kCpuSystem, 0),
                               cell(Metric::kMainCpu, used),
-                              cell(Metric::kProcessState, cpu > 0.5 ? 'R' : 'S'),
+                              cell(Metric::kProcessState, told.cpu > 0.5 ? 'R' : 'S'),
                               cell(Metric::kWaitChannel, static_cast<std::int64_t>(wait_)),
                               cell(Metric::kThreads, other_threads_ > 0 ? 2 : 1)};
-      for (Cell c : extra) {  // rates per second become counters
+      for (Cell c : told.extra) {  // rates per second become counters
         c.value = static_cast<std::int64_t>(static_cast<double>(c.value) * seconds(t - process.start));
         cells.push_back(c);
       }
@@ -151,18 +192,20 @@ class RecordingBuilder {
     return *this;
   }
 
-  RecordingBuilder& context(std::int64_t pid, int gpu, double from, double to, double sm = 0.5,
-                            ContextKind kind = ContextKind::kCompute, std::int64_t memory = std::int64_t{1} << 30) {
-    const std::string uuid = "GPU-" + std::to_string(gpu);
+  RecordingBuilder& context(std::int64_t pid, int gpu, double from, double to, double sm = 0.5) {
+    return context({.pid = pid, .gpu = gpu, .from = from, .to = to, .sm = sm});
+  }
+  RecordingBuilder& context(const TestContext& told) {
+    const std::string uuid = "GPU-" + std::to_string(told.gpu);
     const SourceId parent = *sink_.recording().find(SourceKind::kGpu, uuid);
-    GpuContext context{pid, kind, std::nullopt};
-    const SourceId id =
-        sink_.add_source({SourceKind::kGpuProcess, uuid + "/" + std::to_string(pid) + "/0", parent, to_attrs(context)});
+    const GpuContext context{told.pid, told.kind, std::nullopt};
+    const std::string key = uuid + "/" + std::to_string(told.pid) + "/0";
+    const SourceId id = sink_.add_source({SourceKind::kGpuProcess, key, parent, to_attrs(context)});
     for (Nanos t = kStart + interval_; t <= meta_.end; t += interval_)
-      if (t >= at(from) && t <= at(to))
+      if (t >= at(told.from) && t <= at(told.to))
         sink_.add_row(id, t,
-                      std::array{cell(Metric::kProcessGpuMemory, memory),
-                                 cell(Metric::kProcessSmUtil, from_unit(Metric::kProcessSmUtil, sm))});
+                      std::array{cell(Metric::kProcessGpuMemory, told.memory),
+                                 cell(Metric::kProcessSmUtil, from_unit(Metric::kProcessSmUtil, told.sm))});
     return *this;
   }
 
@@ -174,24 +217,28 @@ class RecordingBuilder {
 
   // Stacks of a thread of a process at 20 Hz over (from, to]; thread 0 is the main one.
   RecordingBuilder& stacks(std::int64_t pid, double from, double to, const std::vector<std::string>& frames,
-                           int thread = 0, bool has_interpreter = false) {
-    const SourceId process = ids_.at(pid);
+                           int thread = 0) {
+    return stacks({.pid = pid, .from = from, .to = to, .frames = frames, .thread = thread});
+  }
+  RecordingBuilder& stacks(const TestStacks& told) {
+    const SourceId process = ids_.at(told.pid);
     const SourceId id = sink_.add_source({SourceKind::kPythonThread,
-                                          std::to_string(pid) + "/" + std::to_string(thread),
+                                          std::to_string(told.pid) + "/" + std::to_string(told.thread),
                                           process,
-                                          {{"main", thread == 0 ? "true" : "false"}}});
+                                          {{"main", told.thread == 0 ? "true" : "false"}}});
     if (lines_)
       sink_.add_source({SourceKind::kPythonThread,
                         sink_.recording().sources[static_cast<std::size_t>(id)].key,
                         process,
                         {{"lines", "own"}}});
     std::vector<TextId> texts;
-    for (const std::string& frame : frames) texts.push_back(sink_.intern(frame));
+    for (const std::string& frame : told.frames) texts.push_back(sink_.intern(frame));
     const ListId list = sink_.intern_list(texts);
     Nanos& last = last_stack_[id];
-    for (int i = 1; i <= static_cast<int>((to - from) * 20 + 0.5); ++i)
-      if (const Nanos when = at(from) + i * kSecond / 20; when >= last)
-        sink_.add_list_row(id, {.at = last = when, .list = list, .value = has_interpreter ? 1 : 0});
+    const std::int64_t looks = std::lround((told.to - told.from) * 20);
+    for (std::int64_t i = 1; i <= looks; ++i)
+      if (const Nanos when = at(told.from) + i * kSecond / 20; when >= last)
+        sink_.add_list_row(id, {.at = last = when, .list = list, .value = told.has_interpreter ? 1 : 0});
     return *this;
   }
 
@@ -220,26 +267,32 @@ class RecordingBuilder {
     return *this;
   }
   RecordingBuilder& attempt(const std::string& task, std::int64_t pid, const std::vector<int>& gpus, double from,
-                            double to, const std::string& outcome = "succeeded", events::AttemptEnd more = {}) {
+                            double to) {
+    return attempt({.task = task, .pid = pid, .gpus = gpus, .from = from, .to = to});
+  }
+  RecordingBuilder& attempt(const TestAttempt& told) {
     meta_.origin = "batch";
-    events::AttemptStart start{.task = task, .group = "g", .attempt = ++attempts_, .pid = pid};
-    for (const int gpu : gpus) start.gpus.push_back("GPU-" + std::to_string(gpu));
-    sink_.add_event(to_event(start, at(from)));
-    if (outcome.empty()) return *this;
-    more.start = start;
+    events::AttemptStart start{.task = told.task, .group = "g", .attempt = ++attempts_, .pid = told.pid};
+    for (const int gpu : told.gpus) start.gpus.push_back("GPU-" + std::to_string(gpu));
+    sink_.add_event(to_event(start, at(told.from)));
+    if (told.outcome.empty()) return *this;
+    events::AttemptEnd end = told.more;
+    end.start = start;
     for (const OutcomeInfo& known : kOutcomes)
-      if (known.name == outcome) more.outcome = known.id;
-    if (!more.proof) more.proof = PlacementProof::kUnseen;
-    sink_.add_event(to_event(more, at(to)));
+      if (known.name == told.outcome) end.outcome = known.id;
+    if (!end.proof) end.proof = PlacementProof::kUnseen;
+    sink_.add_event(to_event(end, at(told.to)));
     return *this;
   }
   // The same with its process, and with a context on each GPU from `startup` seconds after its begin on.
   RecordingBuilder& task(const std::string& name, std::int64_t pid, const std::vector<int>& gpus, double from,
-                         double to, double startup = 0, const std::string& outcome = "succeeded",
-                         events::AttemptEnd more = {}) {
-    process(pid, 1, from, to, 0.9);
-    for (const int gpu : gpus) context(pid, gpu, from + startup, to);
-    return attempt(name, pid, gpus, from, to, outcome, std::move(more));
+                         double to) {
+    return task({.name = name, .pid = pid, .gpus = gpus, .from = from, .to = to});
+  }
+  RecordingBuilder& task(const TestTask& told) {
+    process(told.pid, 1, told.from, told.to, 0.9);
+    for (const int gpu : told.gpus) context(told.pid, gpu, told.from + told.startup, told.to);
+    return attempt({told.name, told.pid, told.gpus, told.from, told.to, told.outcome, told.more});
   }
 
   [[nodiscard]] MemorySink& sink() { return sink_; }

@@ -9,31 +9,43 @@
 
 namespace headroom::testing {
 
-// Two GPUs under a batch: tasks of all lengths, seen or not, failing or not, one after another and side by side.
-inline Recording random_batch(std::mt19937& random) {
-  std::uniform_real_distribution<double> unit(0, 1);
-  const double length = 20 + 40 * unit(random);
-  RecordingBuilder builder(length, 0.5 + unit(random));
+inline double unit(std::mt19937& random) { return std::uniform_real_distribution<double>(0, 1)(random); }
+
+inline void add_random_gpus(RecordingBuilder& builder, std::mt19937& random) {
   builder.gpu(0, [&](double) { return std::floor(unit(random) * 101) / 100; });
   builder.gpu(1, [&](double) { return unit(random) < 0.5 ? 0.0 : unit(random); });
-  std::int64_t pid = 100;
-  for (double at = unit(random); at < length; at += 4 * unit(random) * unit(random), ++pid) {
-    const double to = std::min(length, at + 15 * unit(random) * unit(random));
-    std::vector<int> gpus{static_cast<int>(random() % 2)};
-    if (unit(random) < 0.1) gpus = {0, 1};
-    if (unit(random) < 0.1) gpus.clear();
-    const char* outcome = unit(random) < 0.2 ? "failed" : unit(random) < 0.1 ? "" : "succeeded";
-    const std::string name = "task" + std::to_string(random() % 20);
-    const std::int64_t id = unit(random) < 0.1 ? pid - 1 : pid;  // a reused process id
-    if (unit(random) < 0.6 && id == pid) {
-      builder.task(name, id, gpus, at, to, unit(random), outcome);
-      if (unit(random) < 0.3) builder.process(10'000 + pid, id, at, to, 1.0).context(10'000 + pid, 0, at, to);
-    } else {
-      builder.attempt(name, id, gpus, at, to, outcome);
-    }
-    if (unit(random) < 0.5) builder.queue(at + unit(random), static_cast<int>(random() % 2));
+}
+
+inline void add_random_task(RecordingBuilder& builder, std::mt19937& random, std::int64_t pid, double at,
+                            double length) {
+  const double to = std::min(length, at + 15 * unit(random) * unit(random));
+  std::vector<int> gpus{static_cast<int>(random() % 2)};
+  if (unit(random) < 0.1) gpus = {0, 1};
+  if (unit(random) < 0.1) gpus.clear();
+  const char* outcome = unit(random) < 0.2 ? "failed" : unit(random) < 0.1 ? "" : "succeeded";
+  const std::string name = "task" + std::to_string(random() % 20);
+  const std::int64_t id = unit(random) < 0.1 ? pid - 1 : pid;  // a reused process id
+  if (unit(random) < 0.6 && id == pid) {
+    builder.task({name, id, gpus, at, to, unit(random), outcome});
+    if (unit(random) < 0.3) builder.process(10'000 + pid, id, at, to, 1.0).context(10'000 + pid, 0, at, to);
+  } else {
+    builder.attempt({name, id, gpus, at, to, outcome});
   }
-  if (unit(random) < 0.3) builder.process(9000, 1, 0, length, 0.5, false).context(9000, 1, 0, length);
+  if (unit(random) < 0.5) builder.queue(at + unit(random), static_cast<int>(random() % 2));
+}
+
+// Two GPUs under a batch: tasks of all lengths, seen or not, failing or not, one after another and side by side.
+inline Recording random_batch(std::mt19937& random) {
+  const double length = 20 + 40 * unit(random);
+  RecordingBuilder builder(length, 0.5 + unit(random));
+  add_random_gpus(builder, random);
+  std::int64_t pid = 100;
+  double at = unit(random);
+  while (at < length) {
+    add_random_task(builder, random, pid++, at, length);
+    at += 4 * unit(random) * unit(random);
+  }
+  if (unit(random) < 0.3) builder.process({9000, 1, 0, length, 0.5, false}).context(9000, 1, 0, length);
   return builder.build();
 }
 
@@ -51,29 +63,34 @@ inline std::vector<std::string> random_stack(std::mt19937& random) {
   return stack;
 }
 
-// Two GPUs, a few processes of all kinds, random utilisation, gaps and lost readings.
-inline Recording random_recording(std::mt19937& random) {
-  std::uniform_real_distribution<double> unit(0, 1);
-  const double length = 20 + 40 * unit(random);
-  RecordingBuilder builder(length, 0.5 + unit(random));
-  builder.gpu(0, [&](double) { return std::floor(unit(random) * 101) / 100; });
-  builder.gpu(1, [&](double) { return unit(random) < 0.5 ? 0.0 : unit(random); });
-  std::int64_t pid = 100;
-  for (int i = 0; i < 4; ++i, ++pid) {
-    const double from = unit(random) * length, to = from + unit(random) * (length - from);
-    builder.process(pid, i == 0 ? 1 : 100, from, to, unit(random), unit(random) < 0.8);
-    if (unit(random) < 0.8) builder.context(pid, static_cast<int>(random() % 2), from + 1, to, unit(random));
-    for (double at = from; at < to && i % 2 == 0; at += 4 * unit(random))
-      builder.stacks(pid, at, at + unit(random), random_stack(random), static_cast<int>(random() % 3));
-  }
-  Recording recording = builder.build();
-  for (Track& track : recording.tracks)  // lose readings at random
+inline void lose_random_readings(Recording& recording, std::mt19937& random) {
+  for (Track& track : recording.tracks)
     for (Column& column : track.columns)
       if (column.metric == Metric::kGpuUtil && unit(random) < 0.7) {
         column.absent.assign(column.values.size(), 0);
         for (auto& absent : column.absent)
           if (unit(random) < 0.2) absent = static_cast<std::uint8_t>(Absent::kDeviceLost);
       }
+}
+
+// Two GPUs, a few processes of all kinds, random utilisation, gaps and lost readings.
+inline Recording random_recording(std::mt19937& random) {
+  const double length = 20 + 40 * unit(random);
+  RecordingBuilder builder(length, 0.5 + unit(random));
+  add_random_gpus(builder, random);
+  std::int64_t pid = 100;
+  for (int i = 0; i < 4; ++i, ++pid) {
+    const double from = unit(random) * length, to = from + unit(random) * (length - from);
+    builder.process({pid, i == 0 ? 1 : 100, from, to, unit(random), unit(random) < 0.8});
+    if (unit(random) < 0.8) builder.context(pid, static_cast<int>(random() % 2), from + 1, to, unit(random));
+    double at = from;
+    while (at < to && i % 2 == 0) {
+      builder.stacks(pid, at, at + unit(random), random_stack(random), static_cast<int>(random() % 3));
+      at += 4 * unit(random);
+    }
+  }
+  Recording recording = builder.build();
+  lose_random_readings(recording, random);
   return recording;
 }
 

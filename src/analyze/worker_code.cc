@@ -4,51 +4,66 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
+#include <utility>
 
-#include "analyze/looks_at_work.h"
 #include "analyze/stats.h"
 
 namespace headroom {
 
-WorkerLooks worker_looks(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
+namespace {
+
+// What the processes on a device have started and what holds none itself, where its stacks are known.
+std::set<SourceId> helpers_on(const DeviceTime& device, const WatchedJob& watched) {
+  std::set<SourceId> workers;
+  for (const ContextUse& use : watched.job.uses)
+    if (use.ours && use.process && use.device == device.source)
+      for (const SourceId id : descendants(watched.job, *use.process))
+        if (!watched.job.holds[static_cast<std::size_t>(id)] && watched.stacks.looks.contains(id)) workers.insert(id);
+  return workers;
+}
+
+}  // namespace
+
+WorkerLooks worker_looks(const WatchedJob& watched) {
+  const StackView& stacks = watched.stacks;
   WorkerLooks seen;
-  std::map<std::string, std::int32_t> numbers;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    std::set<SourceId> workers;
-    for (const ContextUse& use : job.uses)
-      if (use.ours && use.process && use.device == devices[i].source)
-        for (const SourceId id : descendants(job, *use.process))
-          if (!job.holds[static_cast<std::size_t>(id)] && stacks.looks.contains(id)) workers.insert(id);
+  Places places;
+  for (std::size_t i = 0; i < watched.devices.size(); ++i) {
+    const DeviceTime& device = watched.devices[i];
     const std::size_t first = seen.looks.size();
-    for (const SourceId id : workers)
-      for (const Slice& slice : devices[i].slices) {
+    for (const SourceId id : helpers_on(device, watched))
+      for (const Slice& slice : device.slices) {
         if (is_busy(slice.account)) continue;
         for (const ListRow& look : looks_within(stacks.looks.at(id).all(), slice.begin, slice.end)) {
           const stacks::StackKind& kind = stacks.kind_of(look);
-          std::int32_t place = -1;
-          if (!kind.waits && kind.family != stacks::Family::kLoaderWait && !kind.where.empty()) {
-            const auto [known, fresh] = numbers.try_emplace(kind.where, static_cast<std::int32_t>(seen.places.size()));
-            if (fresh) seen.places.push_back(kind.where);
-            place = known->second;
-          }
-          seen.looks.push_back({i, look.at, place, stacks.line_of_list[look.list]});
+          const bool waits = kind.waits || kind.family == stacks::Family::kLoaderWait;
+          seen.looks.push_back({i, look.at, waits ? -1 : places.index_of(kind.where), stacks.line_of_list[look.list]});
         }
       }
     std::sort(seen.looks.begin() + static_cast<std::ptrdiff_t>(first), seen.looks.end(),
               [](const WorkerLook& x, const WorkerLook& y) { return x.at < y.at; });
   }
+  seen.places = std::move(places).names();
   return seen;
 }
 
 namespace {
 
+// The first of those with the most looks.
+template <class Map>
+auto most_seen(const Map& looks) {
+  return std::max_element(looks.begin(), looks.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
+}
+
 // Of the looks from the first kernel to the last those at stacks that are so: the place most often seen at it.
-CodeShare looks_that(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices,
-                     bool (*are_so)(const stacks::StackKind&)) {
+CodeShare looks_that(const WatchedJob& watched, bool (*are_so)(const stacks::StackKind&)) {
+  const StackView& stacks = watched.stacks;
   if (std::none_of(stacks.kinds.begin(), stacks.kinds.end(), are_so)) return {};
   std::vector<double> looks(stacks.kinds.size());  // by kind
-  for (const DeviceTime& device : devices)
-    visit_work(device, stacks, job, [&](SourceId, const Slice&, std::span<const ListRow> seen) {
+  for (const DeviceTime& device : watched.devices)
+    visit_work(device, watched, [&](SourceId, const Slice&, std::span<const ListRow> seen) {
       for (const ListRow& look : seen) looks[stacks.number_of(look)] += 1;
     });
   std::map<std::string, double> looks_at;
@@ -57,48 +72,52 @@ CodeShare looks_that(const StackView& stacks, const JobView& job, const std::vec
     all += looks[kind];
     if (looks[kind] > 0 && are_so(stacks.kinds[kind])) looks_at[stacks.kinds[kind].where] += looks[kind];
   }
-  const auto most = std::max_element(looks_at.begin(), looks_at.end(),
-                                     [](const auto& x, const auto& y) { return x.second < y.second; });
+  const auto most = most_seen(looks_at);
   return most == looks_at.end() ? CodeShare{} : CodeShare{most->first, most->second / all, all};
 }
 
 }  // namespace
 
-CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
-  return looks_that(stacks, job, devices,
-                    [](const stacks::StackKind& kind) { return kind.busy == stacks::Busy::kWaitsForKernels; });
+CodeShare kernel_waits(const WatchedJob& watched) {
+  return looks_that(watched, [](const stacks::StackKind& kind) { return kind.busy == stacks::Busy::kWaitsForKernels; });
 }
 
-CodeShare launch_calls(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
-  return looks_that(stacks, job, devices,
-                    [](const stacks::StackKind& kind) { return kind.family == stacks::Family::kLaunch; });
+CodeShare launch_calls(const WatchedJob& watched) {
+  return looks_that(watched, [](const stacks::StackKind& kind) { return kind.family == stacks::Family::kLaunch; });
 }
 
-std::map<std::string, double> idle_shares(const StackView& stacks, const JobView& job,
-                                          const std::vector<DeviceTime>& devices,
-                                          const std::vector<std::string>& places) {
-  struct Seen {
-    Nanos time = 0;
-    double all = 0;
-    std::vector<double> undecided;  // looks, by kind
-  };
+namespace {
+
+// Of a process at work: how long it was, and its looks at what may be idle time or not.
+struct Undecided {
+  Nanos time = 0;
+  double all = 0;
+  std::vector<double> looks;  // by kind
+
+  void add(const StackView& stacks, const Slice& slice, std::span<const ListRow> seen) {
+    time += slice.end - slice.begin;
+    all += static_cast<double>(seen.size());
+    looks.resize(stacks.kinds.size());
+    for (const ListRow& look : seen)
+      if (stacks.kind_of(look).busy <= stacks::Busy::kUnknown) looks[stacks.number_of(look)] += 1;
+  }
+};
+
+}  // namespace
+
+std::map<std::string, double> idle_shares(const WatchedJob& watched, const std::vector<std::string>& places) {
   std::map<std::string, double> seconds_at, idle_at;
-  for (const DeviceTime& device : devices) {
-    std::map<SourceId, Seen> processes;
-    visit_work(device, stacks, job, [&](SourceId process, const Slice& slice, std::span<const ListRow> looks) {
-      Seen& seen = processes[process];
-      seen.time += slice.end - slice.begin;
-      seen.all += static_cast<double>(looks.size());
-      seen.undecided.resize(stacks.kinds.size());
-      for (const ListRow& look : looks)
-        if (stacks.kind_of(look).busy <= stacks::Busy::kUnknown) seen.undecided[stacks.number_of(look)] += 1;
+  for (const DeviceTime& device : watched.devices) {
+    std::map<SourceId, Undecided> processes;
+    visit_work(device, watched, [&](SourceId process, const Slice& slice, std::span<const ListRow> looks) {
+      processes[process].add(watched.stacks, slice, looks);
       if (is_held_idle(slice.account) && slice.where >= 0)
         idle_at[places[static_cast<std::size_t>(slice.where)]] += seconds(slice.end - slice.begin);
     });
     for (const auto& [process, seen] : processes)
-      for (std::size_t kind = 0; kind < seen.undecided.size(); ++kind)
-        if (seen.undecided[kind] > 0)
-          seconds_at[stacks.kinds[kind].where] += seconds(seen.time) * seen.undecided[kind] / seen.all;
+      for (std::size_t kind = 0; kind < seen.looks.size(); ++kind)
+        if (seen.looks[kind] > 0)
+          seconds_at[watched.stacks.kinds[kind].where] += seconds(seen.time) * seen.looks[kind] / seen.all;
   }
   std::map<std::string, double> shares;
   for (const auto& [place, all] : seconds_at)
@@ -106,12 +125,12 @@ std::map<std::string, double> idle_shares(const StackView& stacks, const JobView
   return shares;
 }
 
-std::set<std::string> thread_waits_at_end(const StackView& stacks, const JobView& job,
-                                          const std::vector<DeviceTime>& devices) {
+std::set<std::string> thread_waits_at_end(const WatchedJob& watched) {
   constexpr double kNearlyAll = 0.9;
+  const StackView& stacks = watched.stacks;
   std::map<std::string, std::pair<double, double>> looks_at;  // in such a wait; all
-  for (const DeviceTime& device : devices) {
-    const auto owners = owners_on(device, stacks, job);
+  for (const DeviceTime& device : watched.devices) {
+    const auto owners = owners_on(device, watched);
     for (auto slice = device.slices.rbegin(); slice != device.slices.rend() && !is_busy(slice->account); ++slice) {
       const auto owner = owners.find(slice->pid);
       if (owner == owners.end()) continue;
@@ -129,181 +148,224 @@ std::set<std::string> thread_waits_at_end(const StackView& stacks, const JobView
   return places;
 }
 
-std::set<std::string> long_stays(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices,
-                                 Nanos least) {
-  constexpr Nanos kGap = kSecond / 2;  // between looks: what it was at meanwhile is not known
-  struct Stay {
-    const std::string* place = nullptr;
-    Nanos begin = 0, last = 0;
-  };
+namespace {
+
+// A process at one place, look after look.
+struct Stay {
+  const std::string* place = nullptr;
+  Nanos begin = 0, last = 0;
+};
+
+// How long processes stay at places.
+class Stays {
+ public:
+  explicit Stays(Nanos least_long) : least_long_(least_long) {}
+
+  // By a look at this place the stay goes on, or ends and another one begins; nullptr: it is no place.
+  void go_on(Stay& stay, const std::string* place, Nanos at) {
+    constexpr Nanos kGap = kSecond / 2;  // between looks: what it was at meanwhile is not known
+    const bool near = at - stay.last <= kGap;
+    const bool same = place != nullptr && (place == stay.place || (stay.place != nullptr && *place == *stay.place));
+    if (!near || !same) {
+      end(stay, near ? at : stay.last);
+      stay = {place, at, at};
+    }
+    stay.last = at;
+  }
+
+  void end(const Stay& stay, Nanos end) {
+    if (stay.place == nullptr) return;
+    Times& times = at_[*stay.place];
+    times.all += end - stay.begin;
+    if (end - stay.begin >= least_long_) times.in_long += end - stay.begin;
+  }
+
+  [[nodiscard]] std::set<std::string> mostly_long() const {
+    std::set<std::string> places;
+    for (const auto& [place, times] : at_)
+      if (times.in_long > 0 && 2 * times.in_long >= times.all) places.insert(place);
+    return places;
+  }
+
+ private:
   struct Times {
     Nanos all = 0, in_long = 0;
   };
-  std::map<std::string, Times> at;
-  const auto close = [&](const Stay& stay, Nanos end) {
-    if (stay.place == nullptr) return;
-    Times& times = at[*stay.place];
-    times.all += end - stay.begin;
-    if (end - stay.begin >= least) times.in_long += end - stay.begin;
-  };
-  for (const DeviceTime& device : devices) {
+  Nanos least_long_;
+  std::map<std::string, Times> at_;
+};
+
+}  // namespace
+
+std::set<std::string> long_stays(const WatchedJob& watched, Nanos least) {
+  const StackView& stacks = watched.stacks;
+  Stays stays(least);
+  for (const DeviceTime& device : watched.devices) {
     std::map<SourceId, Stay> open;
-    visit_work(device, stacks, job, [&](SourceId process, const Slice&, std::span<const ListRow> looks) {
+    visit_work(device, watched, [&](SourceId process, const Slice&, std::span<const ListRow> looks) {
       if (stacks.looks.at(process).has_beside()) return;  // a look may be at another thread, which goes on meanwhile
       Stay& stay = open[process];
       for (const ListRow& look : looks) {
         const stacks::StackKind& kind = stacks.kind_of(look);
-        const std::string* place = kind.busy <= stacks::Busy::kUnknown ? &kind.where : nullptr;
-        const bool near = look.at - stay.last <= kGap;
-        const bool same = place == stay.place || (place != nullptr && stay.place != nullptr && *place == *stay.place);
-        if (!near || place == nullptr || !same) {
-          close(stay, near ? look.at : stay.last);
-          stay = {place, look.at, look.at};
-        }
-        stay.last = look.at;
+        stays.go_on(stay, kind.busy <= stacks::Busy::kUnknown ? &kind.where : nullptr, look.at);
       }
     });
-    for (const auto& [process, stay] : open) close(stay, stay.last);
+    for (const auto& [process, stay] : open) stays.end(stay, stay.last);
   }
-  std::set<std::string> places;
-  for (const auto& [place, times] : at)
-    if (times.in_long > 0 && 2 * times.in_long >= times.all) places.insert(place);
-  return places;
+  return stays.mostly_long();
 }
 
 std::int32_t MainLine::line() const {
   std::size_t all = 0;
   for (const auto& [line, looks] : looks_) all += looks;
-  const auto most =
-      std::max_element(looks_.begin(), looks_.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
+  const auto most = most_seen(looks_);
   return most != looks_.end() && 2 * most->second > all ? most->first : 0;
 }
 
 namespace {
 
+LinesOf lines_with(Account account) {
+  if (account == Account::kStartup) return LinesOf::kStartup;
+  return account == Account::kSync ? LinesOf::kSync : LinesOf::kOthers;
+}
+
 // Of each process, the time from the first idle time at a place to the last: a reading does not say which part of it
 // was idle, so that a little `around` it counts, too.
-std::map<SourceId, std::vector<Window>> idle_times_at(std::size_t places, const StackView& stacks, const JobView& job,
-                                                      const std::vector<DeviceTime>& devices, LinesOf accounts) {
+std::map<SourceId, std::vector<Window>> idle_times_at(std::size_t places, const WatchedJob& watched, LinesOf accounts) {
   const Nanos around = accounts == LinesOf::kStartup ? 0 : kSecond;
   std::map<SourceId, std::vector<Window>> idle;
-  for (const DeviceTime& device : devices) {
-    const auto owners = owners_on(device, stacks, job);
-    for (const Slice& slice : device.slices) {
-      const auto owner = owners.find(slice.pid);
-      if (owner == owners.end() || is_busy(slice.account) || slice.where < 0) continue;
-      const LinesOf its = slice.account == Account::kStartup ? LinesOf::kStartup
-                          : slice.account == Account::kSync  ? LinesOf::kSync
-                                                             : LinesOf::kOthers;
-      if (its != accounts) continue;
-      auto& times = idle.try_emplace(owner->second, places).first->second;
+  for (const DeviceTime& device : watched.devices)
+    visit_idle(device, watched, [&](SourceId process, const Slice& slice) {
+      if (slice.where < 0 || lines_with(slice.account) != accounts) return;
+      auto& times = idle.try_emplace(process, places).first->second;
       Window& time = times[static_cast<std::size_t>(slice.where)];
       const Nanos begin = slice.begin - around, end = slice.end + around;
       time = time.length() == 0 ? Window{begin, end} : Window{std::min(time.begin, begin), std::max(time.end, end)};
-    }
-  }
+    });
   return idle;
 }
 
-}  // namespace
+// Lists of frames, by their number.
+struct ListsAtPlaces {
+  std::vector<std::int32_t> place;  // that each names, if that may be idle time of the accounts; else -1
+  std::vector<std::size_t> looks;   // at each, in the idle time of its place
+};
 
-std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
-                                      const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
-                                      LinesOf accounts) {
-  const auto is_known = [](std::int32_t line) { return line > 0; };
-  if (std::none_of(stacks.line_of_list.begin(), stacks.line_of_list.end(), is_known))
-    return std::vector<CodeLine>(places.size());
+std::vector<std::int32_t> places_of_lists(const StackView& stacks, const std::vector<std::string>& places,
+                                          LinesOf accounts) {
   std::map<std::string_view, std::int32_t> numbers;
   for (std::size_t place = 0; place < places.size(); ++place)
     numbers.emplace(places[place], static_cast<std::int32_t>(place));
-  std::vector<std::int32_t> place_of_list;  // of those that may be idle time, else -1
-  std::vector<bool> launches;
+  std::vector<std::int32_t> place_of_list;
   for (std::size_t list = 0; list < stacks.line_of_list.size(); ++list) {
     const bool waits = stacks.busy_of_list[list] == stacks::Busy::kWaitsForKernels;
     const bool counts = stacks.kind_of_list[list] < stacks.kinds.size() &&  // it is in looks
                         waits == (accounts == LinesOf::kSync);
     const auto known = counts ? numbers.find(stacks.kinds[stacks.kind_of_list[list]].where) : numbers.end();
     place_of_list.push_back(known == numbers.end() ? -1 : known->second);
-    launches.push_back(stacks.busy_of_list[list] == stacks::Busy::kLaunches);
   }
-  std::vector<std::size_t> looks_at(place_of_list.size());  // by list
-  for (const auto& [process, times] : idle_times_at(places.size(), stacks, job, devices, accounts))
-    for (const ListRow& look : stacks.looks.at(process).all())
-      if (const std::int32_t place = place_of_list[look.list];
+  return place_of_list;
+}
+
+ListsAtPlaces lists_at(const std::vector<std::string>& places, const WatchedJob& watched, LinesOf accounts) {
+  ListsAtPlaces lists{places_of_lists(watched.stacks, places, accounts), {}};
+  lists.looks.resize(lists.place.size());
+  for (const auto& [process, times] : idle_times_at(places.size(), watched, accounts))
+    for (const ListRow& look : watched.stacks.looks.at(process).all())
+      if (const std::int32_t place = lists.place[look.list];
           place >= 0 && times[static_cast<std::size_t>(place)].holds(look.at))
-        ++looks_at[look.list];
-  // Between its launches the GPU may be idle, or not: they count only where hardly anything else was seen there.
-  std::vector<std::size_t> launching(places.size()), others(places.size());
-  for (std::size_t list = 0; list < looks_at.size(); ++list)
-    if (looks_at[list] > 0)
-      (launches[list] ? launching : others)[static_cast<std::size_t>(place_of_list[list])] += looks_at[list];
+        ++lists.looks[look.list];
+  return lists;
+}
+
+// Between its launches the GPU may be idle, or not: they count only where hardly anything else was seen there.
+void leave_out_launches(const StackView& stacks, std::size_t places, ListsAtPlaces& lists) {
+  constexpr std::size_t kFarMore = 2;  // times
+  const auto launches = [&](std::size_t list) { return stacks.busy_of_list[list] == stacks::Busy::kLaunches; };
+  std::vector<std::size_t> launching(places), others(places);
+  for (std::size_t list = 0; list < lists.looks.size(); ++list)
+    if (lists.looks[list] > 0)
+      (launches(list) ? launching : others)[static_cast<std::size_t>(lists.place[list])] += lists.looks[list];
+  for (std::size_t list = 0; list < lists.looks.size(); ++list) {
+    if (lists.looks[list] == 0 || !launches(list)) continue;
+    const auto place = static_cast<std::size_t>(lists.place[list]);
+    if (launching[place] < kFarMore * others[place]) lists.looks[list] = 0;
+  }
+}
+
+}  // namespace
+
+std::vector<CodeLine> lines_of_places(const WatchedJob& watched, const std::vector<std::string>& places,
+                                      LinesOf accounts) {
+  const StackView& stacks = watched.stacks;
+  std::vector<CodeLine> lines(places.size());
+  const auto is_known = [](std::int32_t line) { return line > 0; };
+  if (std::none_of(stacks.line_of_list.begin(), stacks.line_of_list.end(), is_known)) return lines;
+  ListsAtPlaces lists = lists_at(places, watched, accounts);
+  leave_out_launches(stacks, places.size(), lists);
   std::vector<MainLine> seen(places.size());
   std::vector<std::set<std::string_view>> files(places.size());
-  for (std::size_t list = 0; list < looks_at.size(); ++list) {
-    if (looks_at[list] == 0) continue;
-    const auto place = static_cast<std::size_t>(place_of_list[list]);
-    constexpr std::size_t kFarMore = 2;  // times
-    if (launches[list] && launching[place] < kFarMore * others[place]) continue;
-    seen[place].add(stacks.line_of_list[list], looks_at[list]);
+  for (std::size_t list = 0; list < lists.looks.size(); ++list) {
+    if (lists.looks[list] == 0) continue;
+    const auto place = static_cast<std::size_t>(lists.place[list]);
+    seen[place].add(stacks.line_of_list[list], lists.looks[list]);
     files[place].insert(stacks.kinds[stacks.kind_of_list[list]].file);
   }
-  std::vector<CodeLine> lines(places.size());
   for (std::size_t place = 0; place < places.size(); ++place)
     if (files[place].size() == 1) lines[place] = {std::string(*files[place].begin()), seen[place].line()};
   return lines;  // of two files of one name none is told
 }
 
-std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
-                                    const std::vector<DeviceTime>& devices) {
+namespace {
+
+// Looks at main threads, and what other threads were at meanwhile.
+struct LooksBeside {
+  std::map<std::string, double> looks_at, asleep_at;
+  double all = 0, with_interpreter = 0;
+
+  void add(const BesideMain& beside, const StackView& stacks) {
+    all += 1;
+    if (beside.kind == BesideMain::kNobody) return;
+    const stacks::StackKind& kind = stacks.kinds[beside.kind];
+    if (!kind.where.empty()) (kind.family == stacks::Family::kSleep ? asleep_at : looks_at)[kind.where] += 1;
+    if (beside.has_interpreter) with_interpreter += 1;
+  }
+};
+
+}  // namespace
+
+std::vector<ThreadCode> thread_code(const WatchedJob& watched) {
+  const StackView& stacks = watched.stacks;
   if (std::none_of(stacks.looks.begin(), stacks.looks.end(),
                    [](const auto& process) { return process.second.has_beside(); }))
     return {};
-  struct Seen {
-    std::map<std::string, double> looks_at, asleep_at;
-    double all = 0, with_interpreter = 0;
-  };
-  std::map<Account, Seen> by_account;
-  for (const DeviceTime& device : devices) {
-    const auto owners = owners_on(device, stacks, job);
-    for (const Slice& slice : device.slices) {
-      const auto owner = owners.find(slice.pid);
-      if (owner == owners.end() || is_busy(slice.account)) continue;
-      Seen& seen = by_account[slice.account];
-      const ProcessLooks& looks = stacks.looks.at(owner->second);
-      for (const ListRow& look : looks_within(looks.all(), slice.begin, slice.end)) {
-        seen.all += 1;
-        const BesideMain beside = looks.beside(look);
-        if (beside.kind == BesideMain::kNobody) continue;
-        const stacks::StackKind& kind = stacks.kinds[beside.kind];
-        if (!kind.where.empty())
-          (kind.family == stacks::Family::kSleep ? seen.asleep_at : seen.looks_at)[kind.where] += 1;
-        if (beside.has_interpreter) seen.with_interpreter += 1;
-      }
-    }
-  }
-  const auto most = [](const std::map<std::string, double>& looks_at) {
-    const auto found = std::max_element(looks_at.begin(), looks_at.end(),
-                                        [](const auto& x, const auto& y) { return x.second < y.second; });
-    return found == looks_at.end() ? std::pair<std::string, double>() : std::pair(found->first, found->second);
-  };
+  std::map<Account, LooksBeside> by_account;
+  for (const DeviceTime& device : watched.devices)
+    visit_idle(device, watched, [&](SourceId process, const Slice& slice) {
+      LooksBeside& seen = by_account[slice.account];
+      const ProcessLooks& looks = stacks.looks.at(process);
+      for (const ListRow& look : looks_within(looks.all(), slice.begin, slice.end))
+        seen.add(looks.beside(look), stacks);
+    });
   std::vector<ThreadCode> code;
   for (const auto& [account, seen] : by_account) {
-    const auto [place, looks] = most(seen.looks_at);
-    const auto [asleep, sleeps] = most(seen.asleep_at);
-    if (place.empty() && asleep.empty()) continue;
-    code.push_back(
-        {account, place, looks / seen.all, asleep, sleeps / seen.all, seen.with_interpreter / seen.all, seen.all});
+    ThreadCode one{.account = account, .with_interpreter = seen.with_interpreter / seen.all, .looks = seen.all};
+    if (const auto most = most_seen(seen.looks_at); most != seen.looks_at.end())
+      one.place = most->first, one.share = most->second / seen.all;
+    if (const auto most = most_seen(seen.asleep_at); most != seen.asleep_at.end())
+      one.asleep = most->first, one.asleep_share = most->second / seen.all;
+    if (!one.place.empty() || !one.asleep.empty()) code.push_back(std::move(one));
   }
   return code;
 }
 
-bool one_python_thread_each(const StackView& stacks, const JobView& job) {
+bool one_python_thread_each(const WatchedJob& watched) {
   bool any = false;
-  for (const ContextUse& use : job.uses) {
+  for (const ContextUse& use : watched.job.uses) {
     if (!use.ours) continue;
     if (!use.process) return false;
-    const auto looks = stacks.looks.find(*use.process);
-    if (looks == stacks.looks.end() || !looks->second.of_one_thread()) return false;
+    const auto looks = watched.stacks.looks.find(*use.process);
+    if (looks == watched.stacks.looks.end() || !looks->second.of_one_thread()) return false;
     any = true;
   }
   return any;

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/ledger.h"
-#include "analyze/stack_evidence.h"
+#include "analyze/looks_at_work.h"
 
 namespace headroom {
 
@@ -21,8 +20,7 @@ struct WorkerLooks {
   std::vector<std::string> places;  // "augment (data.py)"
   std::vector<WorkerLook> looks;    // in order of device and time
 };
-[[nodiscard]] WorkerLooks worker_looks(const StackView& stacks, const JobView& job,
-                                       const std::vector<DeviceTime>& devices);
+[[nodiscard]] WorkerLooks worker_looks(const WatchedJob& watched);
 
 // A function, and its share of the stacks in question.
 struct CodeShare {
@@ -33,28 +31,23 @@ struct CodeShare {
 
 // Where the processes on the GPUs waited for kernels, and the share of that in their stacks from the first kernel to
 // the last; the place most often seen. Empty where they were not seen to.
-[[nodiscard]] CodeShare kernel_waits(const StackView& stacks, const JobView& job,
-                                     const std::vector<DeviceTime>& devices);
+[[nodiscard]] CodeShare kernel_waits(const WatchedJob& watched);
 
 // Likewise of calls that each launch one kernel, where libraries have a frame for these.
-[[nodiscard]] CodeShare launch_calls(const StackView& stacks, const JobView& job,
-                                     const std::vector<DeviceTime>& devices);
+[[nodiscard]] CodeShare launch_calls(const WatchedJob& watched);
 
 // By place, of the time that stacks show the processes on the GPUs there from the first kernel to the last, at what may
 // be idle time or not (stacks::Busy): the share that is counted as idle time. Below 1 nothing tells which part it was.
-[[nodiscard]] std::map<std::string, double> idle_shares(const StackView& stacks, const JobView& job,
-                                                        const std::vector<DeviceTime>& devices,
+[[nodiscard]] std::map<std::string, double> idle_shares(const WatchedJob& watched,
                                                         const std::vector<std::string>& places);
 
 // Places at which the main threads of the processes on the GPUs waited for another thread in nearly all looks after the
 // last kernel of a device, while no other one was at work.
-[[nodiscard]] std::set<std::string> thread_waits_at_end(const StackView& stacks, const JobView& job,
-                                                        const std::vector<DeviceTime>& devices);
+[[nodiscard]] std::set<std::string> thread_waits_at_end(const WatchedJob& watched);
 
 // Places at which the processes on the GPUs stay for at least so long at a time, from the first kernel to the last:
 // half of the looks at each of them, or more, lie in such stays.
-[[nodiscard]] std::set<std::string> long_stays(const StackView& stacks, const JobView& job,
-                                               const std::vector<DeviceTime>& devices, Nanos least);
+[[nodiscard]] std::set<std::string> long_stays(const WatchedJob& watched, Nanos least);
 
 // Of looks at one place the line that more than half of them were at; 0: none was, or it is not known.
 class MainLine {
@@ -69,9 +62,8 @@ class MainLine {
 // By place: at which line the processes on the GPUs were there, of what may be idle time (stacks::Busy), from the first
 // idle time of these accounts that is counted for it to the last.
 enum class LinesOf { kStartup, kSync, kOthers };
-[[nodiscard]] std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
-                                                    const std::vector<DeviceTime>& devices,
-                                                    const std::vector<std::string>& places, LinesOf accounts);
+[[nodiscard]] std::vector<CodeLine> lines_of_places(const WatchedJob& watched, const std::vector<std::string>& places,
+                                                    LinesOf accounts);
 
 // What another thread of a process was at while its main thread was at something, too: the one most often seen.
 struct ThreadCode {
@@ -83,9 +75,8 @@ struct ThreadCode {
   double with_interpreter = 0;  // likewise: some other thread had the interpreter (the GIL)
   double looks = 0;             // at the main thread, of which these are shares
 };
-[[nodiscard]] std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
-                                                  const std::vector<DeviceTime>& devices);
+[[nodiscard]] std::vector<ThreadCode> thread_code(const WatchedJob& watched);
 // Whether the stacks of all processes of the job on GPUs were read, and none ever had another thread of Python.
-[[nodiscard]] bool one_python_thread_each(const StackView& stacks, const JobView& job);
+[[nodiscard]] bool one_python_thread_each(const WatchedJob& watched);
 
 }  // namespace headroom

@@ -34,7 +34,7 @@ Recording pairs(double duration, double length, double utilisation, double empty
   std::int64_t pid = 100;
   for (double at = 0; at + length <= duration + 1e-9; at += length)
     for (int gpu = 0; gpu < 2; ++gpu, ++pid) {
-      builder.task("w" + std::to_string(pid - 100), pid, {gpu}, at, at + length, startup / 2);
+      builder.task({"w" + std::to_string(pid - 100), pid, {gpu}, at, at + length, startup / 2});
       if (!before.empty()) builder.stacks(pid, at, at + startup, {"<module> (/u/win.py:1)", before});
     }
   return builder.build();
@@ -67,7 +67,7 @@ TEST(BatchRules, TasksThatNeverTouchAGpuAreNamedAndPromiseNoGain) {
 TEST(BatchRules, TheHeadlineSaysThatKernelsRanWhoseWorkCountsForNothing) {
   const auto headline = [](const std::string& outcome, const std::string& stop_reason) {
     RecordingBuilder builder(20);
-    builder.gpu(0, [](double t) { return t <= 10 ? 0.8 : 0.0; }).queue(0, 0).task("a", 100, {0}, 0, 20, 0, outcome);
+    builder.gpu(0, [](double t) { return t <= 10 ? 0.8 : 0.0; }).queue(0, 0).task({"a", 100, {0}, 0, 20, 0, outcome});
     builder.meta().stop_reason = stop_reason;
     return explain(builder.build()).headline;
   };
@@ -80,7 +80,7 @@ TEST(BatchRules, TheHeadlineSaysThatKernelsRanWhoseWorkCountsForNothing) {
 TEST(BatchRules, NoOrderMakesTheLongestTaskShorterWhateverCameOfIt) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; }).queue(0, 0);
-  const Explanation e = explain(builder.task("only", 100, {0}, 0, 20, 0, "hung").build());
+  const Explanation e = explain(builder.task({"only", 100, {0}, 0, 20, 0, "hung"}).build());
   const Finding* tail = find_single(e, Cause::kTailImbalance);
   ASSERT_TRUE(tail);
   EXPECT_EQ(tail->title, "The only task ran while other GPUs had nothing to do");
@@ -92,7 +92,7 @@ TEST(BatchRules, NoOrderMakesTheLongestTaskShorterWhateverCameOfIt) {
 TEST(BatchRules, ATailThatGoesOnIsToldWhateverWasWrittenLast) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; }).queue(0, 0);
-  builder.task("only", 100, {0}, 0, 20, 0, "").meta().stop_reason = "";
+  builder.task({"only", 100, {0}, 0, 20, 0, ""}).meta().stop_reason = "";
   Recording recording = builder.build();
   recording.meta.end += kSecond / 3;
   EXPECT_TRUE(find_single(explain(recording), Cause::kTailImbalance));
@@ -101,7 +101,7 @@ TEST(BatchRules, ATailThatGoesOnIsToldWhateverWasWrittenLast) {
 TEST(BatchRules, WhereAllWorkWasThrownAwayNoFactorIsNamed) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.9; }).queue(0, 0);
-  const Explanation e = explain(builder.task("a", 100, {0}, 0, 20, 0, "failed").build());
+  const Explanation e = explain(builder.task({"a", 100, {0}, 0, 20, 0, "failed"}).build());
   const Finding* lost = find_single(e, Cause::kWastedTrials);
   ASSERT_TRUE(lost);
   EXPECT_FALSE(lost->gain);
@@ -204,7 +204,7 @@ TEST(BatchRules, GapsBetweenTasksAreTheLaunchers) {
 TEST(BatchRules, GapsAfterTasksThatFailedAreNotTheLaunchers) {
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.4; }).queue(0, 9);
-  for (int i = 0; i < 60; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, i, i + 0.75, "failed");
+  for (int i = 0; i < 60; ++i) builder.attempt({"w" + std::to_string(i), 100 + i, {0}, 1.0 * i, i + 0.75, "failed"});
   const Explanation e = explain(builder.build());
   const Finding* waited = find_single(e, Cause::kTaskWaiting);
   ASSERT_NE(waited, nullptr);
@@ -215,15 +215,15 @@ TEST(BatchRules, GapsAfterTasksThatFailedAreNotTheLaunchers) {
 Explanation with_failures(const std::string& outcome) {
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.97; });
-  builder.task("good", 100, {0}, 0, 40).task("bad", 101, {0}, 40, 60, 0, outcome);
+  builder.task("good", 100, {0}, 0, 40).task({"bad", 101, {0}, 40, 60, 0, outcome});
   return explain(builder.build());
 }
 
 TEST(BatchRules, ABatchOfWhichNothingSucceedsSaysSoFirst) {
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.97; });
-  builder.task("a", 100, {0}, 0, 20, 0, "failed").task("b", 101, {0}, 20, 40, 0, "failed");
-  builder.task("c", 102, {0}, 40, 60, 0, "failed");
+  builder.task({"a", 100, {0}, 0, 20, 0, "failed"}).task({"b", 101, {0}, 20, 40, 0, "failed"});
+  builder.task({"c", 102, {0}, 40, 60, 0, "failed"});
   const Explanation e = explain(builder.build());
   const Finding* finding = find_single(e, Cause::kWastedTrials);
   ASSERT_NE(finding, nullptr) << e.headline;
@@ -248,7 +248,7 @@ TEST(BatchRules, IdleTimeBesideTasksThatSucceededIsNotTheCostOfOneThatFailed) {
   const auto told = [](bool alone) {
     RecordingBuilder builder(60, 0.5);
     builder.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.9; }).queue(0, 0);
-    builder.process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20).attempt("bad", 100, {0}, 0, 20, "gpu_out_of_memory");
+    builder.process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20).attempt({"bad", 100, {0}, 0, 20, "gpu_out_of_memory"});
     return explain(builder.task("good", 101, {0}, alone ? 20 : 0, 60).build());
   };
   const Explanation alone = told(true), beside = told(false);
@@ -261,8 +261,8 @@ TEST(BatchRules, WithoutAnAttemptThatFailedWhatRanBesideItAndThePauseAfterItMayB
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double t) { return t <= 20 || t > 25 ? 0.9 : 0.0; }).queue(0, 0);
   builder.task("good", 100, {0}, 0, 20);
-  builder.process(101, 1, 10, 20, 0.5).context(101, 0, 10, 20).attempt("bad", 101, {0}, 10, 20, "failed");
-  builder.process(102, 1, 25, 60, 0.5).context(102, 0, 25, 60).attempt("bad", 102, {0}, 25, 60, "succeeded");
+  builder.process(101, 1, 10, 20, 0.5).context(101, 0, 10, 20).attempt({"bad", 101, {0}, 10, 20, "failed"});
+  builder.process(102, 1, 25, 60, 0.5).context(102, 0, 25, 60).attempt({"bad", 102, {0}, 25, 60, "succeeded"});
   const Explanation e = explain(builder.build());
   const Finding* lost = find_single(e, Cause::kWastedTrials);
   ASSERT_NE(lost, nullptr);
@@ -277,7 +277,7 @@ TEST(BatchRules, KernelsBesideAnAttemptThatNoListNamedMayBeItsToo) {
     builder.process(200, 1, 0, 3, 0.5).attempt("good", 200, {0}, 0, 3);
     builder.process(100, 1, 0, 2, 0.5);
     if (listed) builder.context(100, 0, 0, 2);
-    return explain(builder.attempt("bad", 100, {0}, 0, 2, "failed").build());
+    return explain(builder.attempt({"bad", 100, {0}, 0, 2, "failed"}).build());
   };
   const Explanation unseen = told(false), seen = told(true);
   const Finding *maybe = find_single(unseen, Cause::kWastedTrials), *sure = find_single(seen, Cause::kWastedTrials);
@@ -313,7 +313,7 @@ TEST(BatchRules, ABatchEndedWellIfEveryTaskDid) {
   EXPECT_EQ(ended(with_failures("failed")), Answer::kNo);
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.97; });
-  builder.task("t", 100, {0}, 0, 2, 0, "failed").task("t", 101, {0}, 2, 60);
+  builder.task({"t", 100, {0}, 0, 2, 0, "failed"}).task("t", 101, {0}, 2, 60);
   EXPECT_EQ(ended(explain(builder.build())), Answer::kYes) << "its second attempt succeeded";
 }
 
@@ -325,8 +325,8 @@ TEST(BatchRules, OutOfMemoryHasItsOwnCause) {
   EXPECT_THAT(finding->advice, StartsWith("a smaller batch")) << "it was alone: no room would have helped";
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.97; });
-  builder.task("good", 100, {0}, 0, 60).task("bad", 101, {0}, 30, 60, 0, "gpu_out_of_memory");
-  const Explanation shared = explain(builder.task("worse", 102, {0}, 20, 40, 0, "failed").build());
+  builder.task("good", 100, {0}, 0, 60).task({"bad", 101, {0}, 30, 60, 0, "gpu_out_of_memory"});
+  const Explanation shared = explain(builder.task({"worse", 102, {0}, 20, 40, 0, "failed"}).build());
   finding = find_single(shared, Cause::kOomRestartLoop);
   ASSERT_NE(finding, nullptr) << shared.headline;
   EXPECT_THAT(finding->advice, HasSubstr("gpu_memory"));
@@ -342,7 +342,7 @@ TEST(BatchRules, OfStartsThatDifferTheMeanIsSaidThatMakesTheirSum) {
   });
   builder.queue(0, 9).queue(110, 0);
   for (int i = 0; i < 24; ++i)
-    builder.task("t" + std::to_string(i), 100 + i, {0}, 5.0 * i, 5.0 * i + 5, startup(i) / 2);
+    builder.task({"t" + std::to_string(i), 100 + i, {0}, 5.0 * i, 5.0 * i + 5, startup(i) / 2});
   const Explanation e = explain(builder.build());
   const Finding* churn = find_single(e, Cause::kTrialChurn);
   ASSERT_NE(churn, nullptr);
@@ -391,8 +391,12 @@ Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const 
   builder.meta().command = {"headroom", "batch", "w.toml", flag};
   builder.queue(0, 9).queue(empty, 0);
   for (int i = 0; i < 6; ++i)
-    builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1), 0, "succeeded",
-                 {.cpu_time = cpu_time, .peak_gpu_bytes = peak_bytes});
+    builder.task({.name = "w" + std::to_string(i),
+                  .pid = 100 + i,
+                  .gpus = {0},
+                  .from = 10.0 * i,
+                  .to = 10.0 * (i + 1),
+                  .more = {.cpu_time = cpu_time, .peak_gpu_bytes = peak_bytes}});
   return explain(builder.build());
 }
 
@@ -400,8 +404,8 @@ TEST(BatchRules, FailuresCountUntilATaskSucceeds) {
   const auto failed = [](const std::string& last) {
     RecordingBuilder builder(40, 0.5);
     builder.gpu(0, [](double) { return 0.5; }).queue(0, 9);
-    builder.task("a", 100, {0}, 0, 10, 0, "failed").task("b", 101, {0}, 10, 20, 0, "gpu_out_of_memory");
-    return explain(builder.task("c", 102, {0}, 20, 30, 0, last).build()).batch->failed_before_any_success;
+    builder.task({"a", 100, {0}, 0, 10, 0, "failed"}).task({"b", 101, {0}, 10, 20, 0, "gpu_out_of_memory"});
+    return explain(builder.task({"c", 102, {0}, 20, 30, 0, last}).build()).batch->failed_before_any_success;
   };
   EXPECT_EQ(failed("failed"), 3) << "the second had the GPU to itself";
   EXPECT_EQ(failed("cancelled"), 2);
@@ -438,9 +442,9 @@ TEST(BatchRules, MoreTasksAtOnceThanThereAreArePromisedNothing) {
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.25; }).machine(16, 1).queue(0, 9).queue(60, 0);
   const events::AttemptEnd measured{.cpu_time = 5 * kSecond, .peak_gpu_bytes = std::int64_t{1} << 30};
-  builder.task("long", 100, {0}, 0, 60, 0, "succeeded", measured);
+  builder.task({"long", 100, {0}, 0, 60, 0, "succeeded", measured});
   for (int i = 1; i < 4; ++i)
-    builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * i + 10, 0, "succeeded", measured);
+    builder.task({"w" + std::to_string(i), 100 + i, {0}, 10.0 * i, 10.0 * i + 10, 0, "succeeded", measured});
   EXPECT_EQ(find_single(explain(builder.build()), Cause::kUnderPacking), nullptr) << "the longest takes as long";
 }
 

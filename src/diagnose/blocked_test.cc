@@ -22,7 +22,7 @@ using testing::RecordingBuilder;
 Explanation between_kernels(double cpu, double delay, const std::vector<std::string>& frames) {
   RecordingBuilder builder(60);
   builder.lines().gpu(0, [](double) { return 0.7; }).sleeping_in(WaitChannel::kPipe);
-  builder.process(7, 1, 0, 60, cpu, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))});
+  builder.process({7, 1, 0, 60, cpu, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))}});
   builder.context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 0.7, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
@@ -88,7 +88,7 @@ TEST(Blocked, AStartThatWaitsForACoreSaysSo) {
   const auto start = [](double delay) {
     RecordingBuilder builder(60);
     builder.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.99; });
-    builder.process(7, 1, 0, 60, 0.3, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))});
+    builder.process({7, 1, 0, 60, 0.3, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))}});
     return explain(builder.context(7, 0, 1, 60).build()).findings.front();
   };
   EXPECT_THAT(start(0.5).evidence, Contains(HasSubstr("had no core for 50 % of the time")));
@@ -100,7 +100,7 @@ TEST(Blocked, AnEndThatWaitsForACoreSaysSo) {
   const auto end = [](double delay) {
     RecordingBuilder builder(100);
     builder.gpu(0, [](double t) { return t <= 60 ? 0.99 : 0.0; });
-    builder.process(7, 1, 0, 100, 0.3, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))});
+    builder.process({7, 1, 0, 100, 0.3, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))}});
     return explain(builder.context(7, 0, 0, 100).build()).findings.front();
   };
   EXPECT_THAT(end(0.6).title, HasSubstr("held after its last kernel"));

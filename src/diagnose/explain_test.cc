@@ -305,7 +305,7 @@ TEST(Explain, AnIdleGpuWhoseWorkersAreGoneSaysSo) {
 
 TEST(Explain, AJobThatTellsItsStepsIsNotStartingUp) {
   RecordingBuilder builder(20);
-  builder.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 20, 0.5).process(7, 1, 0, 20, 0.1, false);
+  builder.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 20, 0.5).process({7, 1, 0, 20, 0.1, false});
   builder.context(7, 0, 0, 20, 0).marks(100, "output", {}, {{1, 0}, {19, 90}});
   builder.meta().stop_reason = "";
   EXPECT_THAT(explain(builder.build()).headline,
@@ -357,9 +357,9 @@ TEST(Explain, ForeignKernelsAreATenantAndTheDesktopIsNot) {
     return RecordingBuilder(30)
         .gpu(0, [](double) { return 1.0; })
         .process(100, 1, 0, 30, 0.5)
-        .process(900, 1, 0, 30, 0.5, false)
+        .process({900, 1, 0, 30, 0.5, false})
         .context(100, 0, 0, 30, 0.5)
-        .context(900, 0, 0, 30, 0.5, kind)
+        .context({900, 0, 0, 30, 0.5, kind})
         .build();
   };
   EXPECT_NE(find_single(explain(build(ContextKind::kCompute)), Cause::kForeignTenant), nullptr);
@@ -371,7 +371,7 @@ TEST(Explain, InputNamesWorkersOrCoresOrStorage) {
     return RecordingBuilder(60)
         .gpu(0, [](double) { return 0.3; })
         .process(100, 1, 0, 60, 0.1)
-        .process(101, 100, 0, 60, 0.7, true, worker)
+        .process({101, 100, 0, 60, 0.7, true, worker})
         .context(100, 0, 0, 60)
         .build();
   };
@@ -571,8 +571,8 @@ TEST(Explain, OthersMemoryMattersWhereItIsShort) {
     builder.gpu(
         0, [](double) { return 1.0; }, used);
     builder.process(100, 1, 0, 30, 0.9).context(100, 0, 0, 30, 1.0);
-    return builder.process(900, 1, 0, 30, 0.0, false)
-        .context(900, 0, 0, 30, 0.0, ContextKind::kCompute, 5LL << 30)
+    return builder.process({900, 1, 0, 30, 0.0, false})
+        .context({900, 0, 0, 30, 0.0, ContextKind::kCompute, 5LL << 30})
         .build();
   };
   constexpr double kAll = 48.0 * (1LL << 30);

@@ -26,9 +26,9 @@ using testing::RecordingBuilder;
 Recording waits(std::vector<Cell> of_owner, std::vector<Cell> of_helper = {}) {
   return RecordingBuilder(100)
       .gpu(0, [](double) { return 0.25; })
-      .process(100, 1, 0, 100, 0.05, true, std::move(of_owner))
+      .process({100, 1, 0, 100, 0.05, true, std::move(of_owner)})
       .context(100, 0, 0, 100)
-      .process(101, 100, 0, 100, 0.4, true, std::move(of_helper))
+      .process({101, 100, 0, 100, 0.4, true, std::move(of_helper)})
       .build();
 }
 

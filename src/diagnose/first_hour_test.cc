@@ -69,7 +69,7 @@ TEST(FirstHour, ProgramsOneAfterTheOtherAreNotThereAtOnce) {
 TEST(FirstHour, WhatIsWrittenMayBeOutput) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.25; });
-  builder.process(7, 1, 0, 60, 0.05, true, {cell(Metric::kWriteBytes, 50'000'000)}).context(7, 0, 0, 60);
+  builder.process({7, 1, 0, 60, 0.05, true, {cell(Metric::kWriteBytes, 50'000'000)}}).context(7, 0, 0, 60);
   builder.stacks(7, 0, 60, {"report (/u/train.py:4)"});
   const Explanation e = explain(builder.build());
   ASSERT_FALSE(e.findings.empty());
@@ -83,7 +83,7 @@ TEST(FirstHour, WhatIsWrittenMayTakeTheTimeToMake) {
   const auto first = [](double main_cpu) {
     RecordingBuilder builder(60);
     builder.gpu(0, [](double) { return 0.25; });
-    builder.process(7, 1, 0, 60, main_cpu, true, {cell(Metric::kWriteBytes, 200'000'000)}).context(7, 0, 0, 60);
+    builder.process({7, 1, 0, 60, main_cpu, true, {cell(Metric::kWriteBytes, 200'000'000)}}).context(7, 0, 0, 60);
     builder.stacks(7, 0, 60, {"report (/u/train.py:4)"});
     return explain(builder.build()).findings.front();
   };
@@ -153,7 +153,7 @@ TEST(FirstHour, AContextThatNoLookShowedIsNotSaidToBeHeld) {
 TEST(FirstHour, OfAWholeBoxNothingIsSaidOfAJob) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.5; }).gpu(1, [](double) { return 0.0; });
-  const Explanation e = explain(builder.process(7, 1, 0, 20, 0.5, false).context(7, 0, 0, 20).build());
+  const Explanation e = explain(builder.process({7, 1, 0, 20, 0.5, false}).context(7, 0, 0, 20).build());
   for (const Finding& finding : e.findings)
     for (const std::string& line : finding.evidence)
       EXPECT_THAT(line, AllOf(Not(HasSubstr("of the job")), Not(HasSubstr("when the job started"))));

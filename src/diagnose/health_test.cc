@@ -190,8 +190,8 @@ TEST(Health, AJobThatEndedByItselfAndWellDidNotHang) {
 TEST(Health, AttemptsThatRanOutOfMemoryAreCounted) {
   RecordingBuilder recording(60);
   recording.gpu(0, [](double) { return 0.9; }).queue(0, 1);
-  recording.task("a", 100, {0}, 0, 20, 1, std::string(info(AttemptOutcome::kGpuOutOfMemory).name));
-  recording.task("b", 101, {0}, 20, 60, 1);
+  recording.task({"a", 100, {0}, 0, 20, 1, std::string(info(AttemptOutcome::kGpuOutOfMemory).name)});
+  recording.task({"b", 101, {0}, 20, 60, 1});
   EXPECT_EQ(answer(explain(recording.build()), "no_out_of_memory"), Answer::kNo);
 }
 

@@ -47,9 +47,12 @@ Explanation explained(const Job& job) {
   RecordingBuilder builder(60);
   builder.gpu(0, [&](double) { return job.busy; }).sleeping_in(WaitChannel::kDisk);
   builder.process(
-      7, 1, 0, 60, job.cpu, true,
-      {cell(Metric::kReadBytes, std::llround(job.read)), cell(Metric::kMajorFaults, std::llround(job.faults)),
-       cell(Metric::kIoDelay, std::llround(job.blocked * 1e9))});
+      {.pid = 7,
+       .ppid = 1,
+       .to = 60,
+       .cpu = job.cpu,
+       .extra = {cell(Metric::kReadBytes, std::llround(job.read)), cell(Metric::kMajorFaults, std::llround(job.faults)),
+                 cell(Metric::kIoDelay, std::llround(job.blocked * 1e9))}});
   builder.context(7, 0, 0, 60);
   add_rows(builder, SourceKind::kHost, "host", [&](double t) {
     std::vector<Cell> cells{counter(Metric::kHostSwapIn, job.swapped, t),

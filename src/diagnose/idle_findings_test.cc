@@ -37,7 +37,7 @@ void set(Recording& recording, std::int64_t pid, Metric metric, std::int64_t val
 // One job whose GPU is idle for half of the time, perhaps with a worker.
 Recording half_idle(double cpu, std::vector<Cell> extra = {}, std::optional<double> worker = {}) {
   RecordingBuilder builder(100);
-  builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0, 100, cpu, true, std::move(extra));
+  builder.gpu(0, [](double) { return 0.5; }).process({100, 1, 0, 100, cpu, true, std::move(extra)});
   builder.context(100, 0, 0, 100);
   if (worker) builder.process(101, 100, 0, 100, *worker);
   return builder.build();

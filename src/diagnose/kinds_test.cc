@@ -41,7 +41,7 @@ Finding synced(double every, double part) {
   RecordingBuilder builder(100);
   const auto writes = [&](double t) { return std::fmod(t - 0.01, every) > every - 1; };
   builder.gpu(0, [&](double t) { return writes(t) ? 1 - part : 1.0; }).sleeping_in(WaitChannel::kDisk);
-  builder.process(7, 1, 0, 100, 0.05, true, {cell(Metric::kWriteBytes, 8'000'000)}).context(7, 0, 0, 100);
+  builder.process({7, 1, 0, 100, 0.05, true, {cell(Metric::kWriteBytes, 8'000'000)}}).context(7, 0, 0, 100);
   for (int i = 0; i < 100; ++i) {
     const double until = writes(i + 1) ? i + 1 - part : i + 1;
     builder.stacks(7, i, until, kAwaits);
@@ -132,7 +132,7 @@ TEST(Kinds, TheInterpreterCostsNoMoreThanTheTimeInWhichAnotherThreadHadIt) {
   builder.process(7, 1, 0, 60, 0.4).context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 0.7, kAwaits).stacks(7, i + 0.7, i + 1, {"train (/u/train.py:1)", "mix (/u/train.py:9)"});
-    builder.stacks(7, i, i + 1, {"run (/u/train.py:19)", "pack (/u/train.py:20)"}, 1, i % 3 == 0);
+    builder.stacks({7, 1.0 * i, i + 1.0, {"run (/u/train.py:19)", "pack (/u/train.py:20)"}, 1, i % 3 == 0});
   }
   const Finding finding = explain(builder.build()).findings.front();
   ASSERT_THAT(finding.candidates, Contains(Cause::kGilContention)) << finding.title;
@@ -162,7 +162,7 @@ TEST(Kinds, WhereKernelsOnlyRunWhileTheyAreAwaitedNoneIsLaunchedBetween) {
 // Each second: kernels for 0.7 of it, and then code of its own, which reads so much, or all of that in one second.
 Finding reading(std::int64_t bytes, bool once = false) {
   RecordingBuilder builder(60);
-  builder.gpu(0, [](double) { return 0.7; }).process(7, 1, 0, 60, 0.35, true, {cell(Metric::kReadChars, bytes)});
+  builder.gpu(0, [](double) { return 0.7; }).process({7, 1, 0, 60, 0.35, true, {cell(Metric::kReadChars, bytes)}});
   builder.context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i)
     builder.stacks(7, i, i + 0.7, kAwaits).stacks(7, i + 0.7, i + 1, {"train (/u/train.py:1)", "mix (/u/train.py:9)"});
@@ -186,7 +186,7 @@ TEST(Kinds, WhatWasWrittenOnceIsNoReasonForEachStep) {
   const auto causes = [](bool once) {
     RecordingBuilder builder(60);
     builder.gpu(0, [](double) { return 0.7; })
-        .process(7, 1, 0, 60, 0.1, true, {cell(Metric::kWriteBytes, 200'000'000)});
+        .process({7, 1, 0, 60, 0.1, true, {cell(Metric::kWriteBytes, 200'000'000)}});
     builder.context(7, 0, 0, 60);
     for (int i = 0; i < 60; ++i)
       builder.stacks(7, i, i + 0.7, kAwaits).stacks(7, i + 0.7, i + 1, {"train (/u/t.py:1)", "mix (/u/t.py:9)"});

@@ -72,8 +72,9 @@ TEST(Machines, ProcessesOneAfterTheOtherNeedNoSecondGpu) {
 }
 
 TEST(Machines, AListWithSomebodyInItIsBelieved) {
-  const Explanation e = explain(contained(
-      [](RecordingBuilder& builder) { builder.process(900, 1, 0, 100, 0.9, false).context(900, 0, 0, 100); }));
+  const Explanation e = explain(contained([](RecordingBuilder& builder) {
+    builder.process({900, 1, 0, 100, 0.9, false}).context(900, 0, 0, 100);
+  }));
   EXPECT_EQ(find(e, Cause::kOwnersUnknown), nullptr);
   EXPECT_NE(find(e, Cause::kJobNeverUsesGpu), nullptr) << "somebody else's kernels";
 }
@@ -109,7 +110,7 @@ TEST(Machines, WhatRanBeforeItWasWatchedIsNotStartingUp) {
   const auto live = [](double began) {
     RecordingBuilder builder(30);
     builder.gpu(0, [](double) { return 0.0; }).process(100, 1, began, 30, 0.01);
-    builder.process(200, 1, 0, 30, 0.01, false).context(200, 0, 0, 30);  // the driver's lists are there
+    builder.process({200, 1, 0, 30, 0.01, false}).context(200, 0, 0, 30);  // the driver's lists are there
     builder.meta().stop_reason = "";
     return explain(builder.build()).ledger;
   };
@@ -212,7 +213,7 @@ TEST(Machines, OthersKernelsAreClaimedOnce) {
                                     .gpu(0, [](double) { return 1.0; })
                                     .process(100, 1, 0, 100, 0.9)
                                     .context(100, 0, 0, 100, 0.5)
-                                    .process(900, 1, 0, 100, 0.9, false)
+                                    .process({900, 1, 0, 100, 0.9, false})
                                     .context(900, 0, 0, 100, 0.5)
                                     .build());
   const Finding* tenant = find(e, Cause::kForeignTenant);
@@ -228,7 +229,7 @@ TEST(Machines, OthersKernelsAreClaimedOnce) {
 TEST(Machines, TasksThatStillRunAreNotThrownAway) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double t) { return t <= 50.5 ? 0.9 : 0.0; }).queue(0, 9);
-  builder.task("a", 100, {0}, 0, 20).task("b", 101, {0}, 20, 60, 0, "");
+  builder.task("a", 100, {0}, 0, 20).task({"b", 101, {0}, 20, 60, 0, ""});
   builder.meta().stop_reason = "";
   Recording recording = builder.build();
   for (Track& track : recording.tracks)  // the last seconds were not written yet

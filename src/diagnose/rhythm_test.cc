@@ -28,7 +28,7 @@ Finding between_epochs(const std::string& before, const std::string& after, std:
   RecordingBuilder builder(static_cast<int>(end));
   const auto works = [](double t) { return t > kStart && std::fmod(t - kStart - 0.001, kEpoch) < kWork; };
   builder.gpu(0, [&](double t) { return works(t) ? 1.0 : 0.0; });
-  builder.process(7, 1, 0, end, 0.98, true, {cell(Metric::kWriteBytes, writes)}).context(7, 0, 0, end);
+  builder.process({7, 1, 0, end, 0.98, true, {cell(Metric::kWriteBytes, writes)}}).context(7, 0, 0, end);
   for (int t = 0; t < static_cast<int>(end); ++t) {
     const bool ends = t >= static_cast<int>(end - (kEpoch - kWork));
     const std::string at = works(t + 1) ? "_wait (/x/headroom_sim.py:1)" : t < kStart ? before : ends ? after : mix;
@@ -88,7 +88,7 @@ TEST(Waits, WhoWantsACoreForMostOfTheTimeIsNotBlamedForItsCode) {
   const auto candidates = [](double idle) {
     RecordingBuilder builder(60);
     builder.gpu(0, [&](double) { return 1 - idle; }).sleeping_in(WaitChannel::kPoll, 1.8).machine(2, 2);
-    builder.process(7, 1, 0, 60, 0.1, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(0.8 * idle * 1e9))});
+    builder.process({7, 1, 0, 60, 0.1, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(0.8 * idle * 1e9))}});
     builder.context(7, 0, 0, 60).stacks(7, 0, 60, {"train (/u/train.py:1)", "work (/u/train.py:9)"});
     return explain(builder.build()).findings.front().candidates;
   };
@@ -100,7 +100,7 @@ TEST(Waits, WhoWantsACoreForMostOfTheTimeIsNotBlamedForItsCode) {
 Finding asleep(WaitChannel wait, const std::vector<std::string>& frames, std::int64_t children = 0) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.7; }).sleeping_in(wait);
-  builder.process(7, 1, 0, 60, 0.01, true, {cell(Metric::kChildrenCpu, children)}).context(7, 0, 0, 60);
+  builder.process({7, 1, 0, 60, 0.01, true, {cell(Metric::kChildrenCpu, children)}}).context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 0.7, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
     builder.stacks(7, i + 0.7, i + 1, frames);

@@ -109,7 +109,7 @@ struct Part {
 Explanation rest(const Part& h) {
   RecordingBuilder builder(60, h.interval);
   builder.gpu(0, [](double) { return 0.7; }).sleeping_in(h.wait);
-  builder.process(7, 1, 0, 60, h.cpu, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(h.delay * 1e9))});
+  builder.process({7, 1, 0, 60, h.cpu, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(h.delay * 1e9))}});
   builder.context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 0.7, {kMain, "_wait (/x/headroom_sim.py:1)"});
@@ -335,7 +335,7 @@ TEST(Sets, WhoComputesBesideOthersWhileAGpuStandsFreeIsOnTheWrongOne) {
                                     .gpu(1, [](double) { return 0.0; })
                                     .process(100, 1, 0, 100, 0.9)
                                     .context(100, 0, 0, 100, 0.5)
-                                    .process(900, 1, 0, 100, 0.9, false)
+                                    .process({900, 1, 0, 100, 0.9, false})
                                     .context(900, 0, 0, 100, 0.5)
                                     .build());
   const auto idle = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {

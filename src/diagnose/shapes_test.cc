@@ -24,7 +24,7 @@ const Frames kWaits{"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"};
 Recording loop(const Frames& frames, double cpu, std::vector<Cell> extra = {}) {
   RecordingBuilder builder(60);
   builder.machine(2, 1).gpu(0, [](double) { return 0.7; });
-  builder.sleeping_in(WaitChannel::kFutex).process(7, 1, 0, 60, cpu, true, std::move(extra));
+  builder.sleeping_in(WaitChannel::kFutex).process({7, 1, 0, 60, cpu, true, std::move(extra)});
   builder.context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 0.7, kWaits);
@@ -37,7 +37,7 @@ TEST(Shapes, WhatTheGpuWaitsForIsALoaderOnlyWhereStacksShowOne) {
   const auto title = [](const Frames& waits, const Frames& worker) {
     RecordingBuilder builder(60);
     builder.machine(2, 2).gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
-    builder.process(20, 7, 0, 60, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)});
+    builder.process({20, 7, 0, 60, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)}});
     builder.stacks(7, 0, 60, waits).stacks(20, 0, 60, worker);
     return explain(builder.build()).findings.front().title;
   };
@@ -52,8 +52,8 @@ TEST(Shapes, WhatTheGpuWaitsForIsALoaderOnlyWhereStacksShowOne) {
 TEST(Shapes, WhatATimeIsToldToBeIsNotCountedForAnotherCause) {
   RecordingBuilder builder(60);
   builder.machine(2, 2).gpu(0, [](double) { return 0.3; });
-  builder.process(7, 1, 0, 60, 0.02, true, {cell(Metric::kRunDelay, 120'000'000)}).context(7, 0, 0, 60);
-  builder.process(20, 7, 0, 60, 0.3, true, {cell(Metric::kRunDelay, 600'000'000)});
+  builder.process({7, 1, 0, 60, 0.02, true, {cell(Metric::kRunDelay, 120'000'000)}}).context(7, 0, 0, 60);
+  builder.process({20, 7, 0, 60, 0.3, true, {cell(Metric::kRunDelay, 600'000'000)}});
   for (int i = 0; i < 60; ++i) builder.stacks(7, i, i + 0.5, kWaits).stacks(7, i + 0.5, i + 1, kReceives);
   builder.stacks(20, 0, 60, {"produce (/u/train.py:9)"});
   const Explanation e = explain(builder.build());
@@ -67,7 +67,7 @@ TEST(Shapes, WhoMayUseOneOfManyCoresIsToldSo) {
   const auto advice = [](const std::string& cpus) {
     RecordingBuilder builder(60);
     builder.machine(8, 1).gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
-    builder.process(20, 7, 0, 60, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)});
+    builder.process({20, 7, 0, 60, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)}});
     Recording recording = builder.build();
     for (Source& source : recording.sources)
       if (source.kind == SourceKind::kProcess) source.attrs["cpus_allowed"] = cpus;
@@ -81,7 +81,7 @@ TEST(Shapes, WhoTakesBatchesLateForWantOfACoreHasNoSlowLoader) {
   const auto causes = [](std::int64_t delay) {
     RecordingBuilder builder(60);
     builder.machine(2, 2).gpu(0, [](double) { return 0.8; });
-    builder.process(7, 1, 0, 60, 0.05, true, {cell(Metric::kRunDelay, delay)}).context(7, 0, 0, 60);
+    builder.process({7, 1, 0, 60, 0.05, true, {cell(Metric::kRunDelay, delay)}}).context(7, 0, 0, 60);
     builder.sleeping_in(WaitChannel::kPipe).process(20, 7, 0, 60, 0.05);
     builder.stacks(7, 0, 60,
                    {"train (/u/train.py:1)", "_try_get_data (/x/site-packages/torch/utils/data/dataloader.py:1)"});
@@ -216,7 +216,7 @@ TEST(Shapes, WhatAShortJobDidAtItsEndIsNotKnownByALookBefore) {
 TEST(Shapes, AJobThatFailedMayHaveBeenOnItsWayToTheGpu) {
   const auto first = [](int exit_code) {
     RecordingBuilder builder(60);
-    builder.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 60, 0.9).process(200, 1, 0, 60, 0.1, false);
+    builder.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 60, 0.9).process({200, 1, 0, 60, 0.1, false});
     builder.context(200, 0, 0, 60).meta().exit_code = exit_code;
     return explain(builder.build()).findings.front();
   };

@@ -26,7 +26,7 @@ const Frames kPads{"train (/u/train.py:1)", "pad (/u/train.py:30)"};
 Finding starts(double held, std::int64_t reads, double child_cpu = 0, const std::string& child = "bash") {
   RecordingBuilder builder(100);
   builder.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.99; });
-  builder.process(7, 1, 0, 100, 0.9, true, {cell(Metric::kReadChars, reads)}).context(7, 0, held, 100);
+  builder.process({7, 1, 0, 100, 0.9, true, {cell(Metric::kReadChars, reads)}}).context(7, 0, held, 100);
   if (child_cpu > 0) builder.process(8, 7, 1, 19, child_cpu);
   Recording recording = builder.build();
   for (Source& source : recording.sources)
@@ -54,7 +54,7 @@ TEST(Singles, ATaskOfABatchThatIsNotYetOnItsGpuLoads) {
     builder.gpu(0, [](double t) { return std::fmod(t - 0.01, 20) < 10 ? 0.0 : 0.99; }).queue(0, 1).queue(20, 0);
     for (const int task : {0, 1}) {
       const double begin = 20.0 * task;
-      builder.process(7 + task, 1, begin, begin + 20, 0.2, true, {cell(Metric::kRss, grows)});
+      builder.process({7 + task, 1, begin, begin + 20, 0.2, true, {cell(Metric::kRss, grows)}});
       builder.context(7 + task, 0, begin + 9, begin + 20).attempt(task ? "b" : "a", 7 + task, {0}, begin, begin + 20);
     }
     return explain(builder.build()).findings.front();
@@ -67,7 +67,7 @@ TEST(Singles, ATaskOfABatchThatIsNotYetOnItsGpuLoads) {
 Finding waits_for_a_core(double delay, double waits = 0.85) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.7; });
-  builder.process(7, 1, 0, 60, 0.05, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))});
+  builder.process({7, 1, 0, 60, 0.05, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(delay * 1e9))}});
   builder.context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i) builder.stacks(7, i, i + waits, kKernels).stacks(7, i + waits, i + 1, kPads);
   return explain(builder.build()).findings.front();
@@ -109,9 +109,9 @@ TEST(Singles, IdleTimeThatIsMostlyAWaitForACoreIsThatWhateverCodeItLiesIn) {
 TEST(Singles, AWaitForACoreBesideAThreadWithTheInterpreterNamesThatThread) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.7; }).sleeping_in(WaitChannel::kFutex, 0.4);
-  builder.process(7, 1, 0, 60, 0.02, true, {cell(Metric::kRunDelay, 200'000'000)}).context(7, 0, 0, 60);
+  builder.process({7, 1, 0, 60, 0.02, true, {cell(Metric::kRunDelay, 200'000'000)}}).context(7, 0, 0, 60);
   const Frames burns{"run (/u/train.py:1)", "count (/u/train.py:40)"};
-  for (int i = 0; i < 60; ++i) builder.stacks(7, i, i + 1, kKernels).stacks(7, i, i + 1, burns, 1, true);
+  for (int i = 0; i < 60; ++i) builder.stacks(7, i, i + 1, kKernels).stacks({7, 1.0 * i, i + 1.0, burns, 1, true});
   const Finding first = explain(builder.build()).findings.front();
   EXPECT_EQ(first.cause, Cause::kCpuOversubscribed);
   EXPECT_THAT(first.evidence, Contains(HasSubstr("had the interpreter (GIL) in 100 %")));

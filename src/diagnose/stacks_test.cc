@@ -99,7 +99,7 @@ TEST(StackFindings, WhoWaitsForTheInterpreterAfterItsKernelsIsNotAtSynchronisati
     builder.gpu(0, [](double) { return 0.5; }).sleeping_in(WaitChannel::kFutex, 0.8);
     builder.process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
     builder.stacks(7, 0, 60, {"train (/u/train.py:7)", "_wait (/x/headroom_sim.py:1)"});
-    builder.stacks(7, 0, 60, {"tidy (/u/history.py:1)"}, 8, has_interpreter);
+    builder.stacks({7, 0, 60, {"tidy (/u/history.py:1)"}, 8, has_interpreter});
     return explain(builder.build());
   };
   const Explanation held = first(true);
@@ -431,7 +431,7 @@ Explanation beside_a_thread(double main_cpu, bool has_interpreter, WaitChannel w
     builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
     builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "prepare (/u/train.py:9)"});
   }
-  builder.stacks(7, 0, 60, {"compress (/u/history.py:1)"}, 8, has_interpreter);
+  builder.stacks({7, 0, 60, {"compress (/u/history.py:1)"}, 8, has_interpreter});
   return explain(builder.build());
 }
 
@@ -476,7 +476,7 @@ TEST(StackFindings, OfTwoThreadsAtSomethingNeitherIsNamedAlone) {
     }
     if (fetch_first) builder.stacks(7, 0, 60, {"fetch (/u/train.py:3)"}, fetch);
     for (int i = 0; i < 60; ++i) {
-      builder.stacks(7, i, i + monitor_holds, {"monitor (/u/train.py:7)"}, monitor, true);
+      builder.stacks({7, 1.0 * i, i + monitor_holds, {"monitor (/u/train.py:7)"}, monitor, true});
       builder.stacks(7, i + monitor_holds, i + 1, {"monitor (/u/train.py:7)"}, monitor);
     }
     if (!fetch_first) builder.stacks(7, 0, 60, {"fetch (/u/train.py:3)"}, fetch);
@@ -499,7 +499,7 @@ TEST(StackFindings, AThreadThatFeedsTheMainOneIsItsLoader) {
       builder.stacks(7, i, i + 0.4, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
       builder.stacks(7, i + 0.4, i + 1, {"train (/u/train.py:1)", wait});
     }
-    builder.stacks(7, 0, 60, {"run (/u/data.py:1)", "decode (/u/data.py:9)"}, 8, threads_cpu > 0.5);
+    builder.stacks({7, 0, 60, {"run (/u/data.py:1)", "decode (/u/data.py:9)"}, 8, threads_cpu > 0.5});
     return explain(builder.build()).findings.front();
   };
   for (const char* wait : {"Queue.get (/usr/lib/python3.11/queue.py:1)",
@@ -537,7 +537,7 @@ TEST(StackFindings, WhoWaitsForTheInterpreterIsAtNoLine) {
       builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
       builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "prepare (/u/train.py:9)"});
     }
-    builder.stacks(7, 0, 60, {"compress (/u/history.py:1)"}, 8, has_interpreter);
+    builder.stacks({7, 0, 60, {"compress (/u/history.py:1)"}, 8, has_interpreter});
     return explain(builder.build()).findings.front().title;
   };
   EXPECT_THAT(title(false), EndsWith(": prepare (train.py:9)"));

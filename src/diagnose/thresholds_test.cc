@@ -106,8 +106,8 @@ Recording job(double length, double util, double cpu) {
 // Waits for its loader for 0.75 of the time.
 Recording loader(std::vector<Cell> of_owner = {}, std::vector<Cell> of_helper = {}) {
   RecordingBuilder builder(100);
-  builder.gpu(0, [](double) { return 0.25; }).process(100, 1, 0, 100, 0.05, true, std::move(of_owner));
-  return builder.context(100, 0, 0, 100).process(101, 100, 0, 100, 0.4, true, std::move(of_helper)).build();
+  builder.gpu(0, [](double) { return 0.25; }).process({100, 1, 0, 100, 0.05, true, std::move(of_owner)});
+  return builder.context(100, 0, 0, 100).process({101, 100, 0, 100, 0.4, true, std::move(of_helper)}).build();
 }
 
 // Kernels until 20 s (with a pause of 4 s), then a process that does `cpu` until 100 s.
@@ -156,7 +156,7 @@ Recording many_starts() {
   builder.gpu(0, util).gpu(1, util).queue(0, 9).queue(50, 0);
   std::int64_t pid = 100;
   for (double at = 0; at + 5 <= 60; at += 5)
-    for (int gpu = 0; gpu < 2; ++gpu, ++pid) builder.task("w" + std::to_string(pid), pid, {gpu}, at, at + 5, 0.7);
+    for (int gpu = 0; gpu < 2; ++gpu, ++pid) builder.task({"w" + std::to_string(pid), pid, {gpu}, at, at + 5, 0.7});
   return builder.build();
 }
 
@@ -166,8 +166,14 @@ Recording sparse(std::int64_t peak_bytes) {
   builder.gpu(0, [](double) { return 0.25; });
   builder.queue(0, 9).queue(60, 0);
   for (int i = 0; i < 6; ++i)
-    builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1), 0, "succeeded",
-                 {.peak_gpu_bytes = peak_bytes});
+    builder.task({"w" + std::to_string(i),
+                  100 + i,
+                  {0},
+                  10.0 * i,
+                  10.0 * i + 10,
+                  0,
+                  "succeeded",
+                  {.peak_gpu_bytes = peak_bytes}});
   return builder.build();
 }
 
@@ -221,7 +227,7 @@ Recording tenant() {
           0, [](double) { return 0.5; }, kNearlyFull)
       .process(100, 1, 0, 100, 0.9)
       .context(100, 0, 0, 100, 0.25);
-  return builder.process(900, 1, 0, 100, 0.5, false).context(900, 0, 0, 100, 0.25).build();
+  return builder.process({900, 1, 0, 100, 0.5, false}).context(900, 0, 0, 100, 0.25).build();
 }
 
 Decision causes(Activity owner, HelperWork helpers, Account account) {
@@ -284,8 +290,8 @@ std::map<Threshold, Edge> edges_of_accounts() {
   edges[Threshold::kMustBeSeen] = {books(unseen.build(), Account::kNotUsed), 25};
   RecordingBuilder sleeps(3);
   sleeps.gpu(0, [](double t) { return t <= 1 ? 0.4 : 0.0; }).queue(0, 0);
-  sleeps.attempt("short", 100, {0}, 0, 1, "failed", {.cpu_time = kSecond / 10});
-  sleeps.attempt("sleep", 200, {0}, 0, 1.5, "succeeded", {.cpu_time = 6 * kMillisecond});
+  sleeps.attempt({"short", 100, {0}, 0, 1, "failed", {.cpu_time = kSecond / 10}});
+  sleeps.attempt({"sleep", 200, {0}, 0, 1.5, "succeeded", {.cpu_time = 6 * kMillisecond}});
   edges[Threshold::kOpensTheDriver] = {books(sleeps.build(), Account::kNotUsed), 0.006};
   RecordingBuilder brief(3);
   brief.gpu(0, [](double t) { return t > 2 ? 0.4 : 0.0; }).queue(0, 0);
@@ -315,7 +321,7 @@ std::map<Threshold, Edge> edges_of_accounts() {
       [=](const Thresholds& limits) { return *writing_share(runs_and_writes, limits) >= 0.5; }, 1e8};
   RecordingBuilder starts(100);  // reads 100 MB in each second, in which it runs for half of it
   starts.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.99; });
-  starts.process(7, 1, 0, 100, 0.5, true, {testing::cell(Metric::kReadChars, 100'000'000)}).context(7, 0, 18, 100);
+  starts.process({7, 1, 0, 100, 0.5, true, {testing::cell(Metric::kReadChars, 100'000'000)}}).context(7, 0, 18, 100);
   edges[Threshold::kLoading] = {one_cause(starts.build(), Cause::kStartupLoad), 2e8};
   // Its running is off by 0.05 from its kernels, and by 0.45 and 0.75 in turn from the time without them.
   const auto odd = [](double t) { return std::lround(t) % 2 == 1; };
@@ -373,7 +379,7 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
       finds(loader({}, {cell(Metric::kRunDelay, 500'000'000)}), Cause::kCpuOversubscribed), 0.5};
   RecordingBuilder crowded(100);
   crowded.machine(2, 1.6).gpu(0, [](double) { return 0.25; }).process(100, 1, 0, 100, 0.05).context(100, 0, 0, 100);
-  crowded.process(101, 100, 0, 100, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)});
+  crowded.process({101, 100, 0, 100, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)}});
   edges[Threshold::kCoresFull] = {one_cause(crowded.build(), Cause::kCpuOversubscribed), 0.8};
   const Recording stuck =
       with(loader(), SourceKind::kProcess, 1, Metric::kProcessState, [](double t) { return t > 49.5 ? 'D' : 'S'; });
@@ -465,7 +471,7 @@ std::map<Threshold, Edge> edges_of_batch_findings() {
                                  3, 0.1};
   RecordingBuilder failing(60, 0.5);
   failing.gpu(0, [](double) { return 0.97; });
-  failing.task("t", 100, {0}, 0, 30, 0, "gpu_out_of_memory").task("u", 101, {0}, 30, 60, 0, "failed");
+  failing.task({"t", 100, {0}, 0, 30, 0, "gpu_out_of_memory"}).task({"u", 101, {0}, 30, 60, 0, "failed"});
   edges[Threshold::kMajority] = {finds(failing.build(), Cause::kOomRestartLoop), 0.5, 0.05};
   return edges;
 }
@@ -539,9 +545,14 @@ std::map<Threshold, Edge> edges_of_traces() {
 Recording short_of_memory(double swapped, double faults, double pressure) {
   RecordingBuilder builder(100);
   builder.gpu(0, [](double) { return 0.3; }).sleeping_in(WaitChannel::kDisk).machine(8, 1);
-  builder.process(100, 1, 0, 100, 0.05, true,
-                  {cell(Metric::kReadBytes, 4'000'000), cell(Metric::kMajorFaults, std::llround(faults)),
-                   cell(Metric::kIoDelay, 600'000'000)});
+  builder.process({100,
+                   1,
+                   0,
+                   100,
+                   0.05,
+                   true,
+                   {cell(Metric::kReadBytes, 4'000'000), cell(Metric::kMajorFaults, std::llround(faults)),
+                    cell(Metric::kIoDelay, 600'000'000)}});
   Recording recording = builder.context(100, 0, 0, 100).build();
   const auto per_second = [](double rate) { return [=](double t) { return rate * t; }; };
   recording = with(std::move(recording), SourceKind::kHost, 0, Metric::kHostSwapIn, per_second(swapped));

@@ -71,7 +71,7 @@ TEST(Waits, AMainThreadThatWorksInTheGapsIsCodeOfTheJob) {
 Recording starved(std::vector<Cell> more) {
   more.push_back(cell(Metric::kRunDelay, 600'000'000));
   RecordingBuilder builder(100);
-  builder.machine(2, 2).gpu(0, [](double) { return 0.2; }).process(100, 1, 0, 100, 0.1, true, std::move(more));
+  builder.machine(2, 2).gpu(0, [](double) { return 0.2; }).process({100, 1, 0, 100, 0.1, true, std::move(more)});
   return builder.context(100, 0, 0, 100).build();
 }
 
@@ -90,7 +90,7 @@ TEST(Waits, MoreWorkersAreNotRefusedWhileCoresAreLeft) {
   const auto loader = [](double used) {
     RecordingBuilder builder(100);
     builder.machine(2, used).gpu(0, [](double) { return 0.25; }).process(100, 1, 0, 100, 0.05).context(100, 0, 0, 100);
-    return explain(builder.process(101, 100, 0, 100, 0.3, true, {cell(Metric::kRunDelay, 300'000'000)}).build());
+    return explain(builder.process({101, 100, 0, 100, 0.3, true, {cell(Metric::kRunDelay, 300'000'000)}}).build());
   };
   const Explanation full = loader(2), some = loader(1.4);
   ASSERT_FALSE(full.findings.empty());
@@ -173,8 +173,8 @@ TEST(Waits, ARareThreadOnARareGpuDoesNotSpin) {
 TEST(Waits, WorkersThatReadMayWaitForThatAsWell) {
   RecordingBuilder builder(100);
   builder.machine(2, 2).gpu(0, [](double) { return 0.25; }).process(100, 1, 0, 100, 0.05).context(100, 0, 0, 100);
-  builder.process(101, 100, 0, 100, 0.2, true,
-                  {cell(Metric::kRunDelay, 400'000'000), cell(Metric::kReadBytes, 50'000'000)});
+  builder.process(
+      {101, 100, 0, 100, 0.2, true, {cell(Metric::kRunDelay, 400'000'000), cell(Metric::kReadBytes, 50'000'000)}});
   const Explanation e = explain(builder.build());
   ASSERT_FALSE(e.findings.empty());
   EXPECT_FALSE(e.findings[0].cause);

@@ -110,8 +110,8 @@ TEST(Chrome, AnyRecordingIsATraceByTheRules) {
 TEST(Chrome, TasksStandOnTheirGpusByName) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 1.0; }).gpu(1, [](double) { return 1.0; });
-  builder.attempt("lr=1", 10, {0}, 0, 8, "succeeded").attempt("lr=2", 11, {0}, 4, 12, "failed");
-  builder.attempt("both", 12, {0, 1}, 12, 20, "").attempt("cpu", 13, {}, 1, 2, "succeeded");
+  builder.attempt({"lr=1", 10, {0}, 0, 8, "succeeded"}).attempt({"lr=2", 11, {0}, 4, 12, "failed"});
+  builder.attempt({"both", 12, {0, 1}, 12, 20, ""}).attempt({"cpu", 13, {}, 1, 2, "succeeded"});
   const json events = trace_of(builder.build());
   EXPECT_EQ(fault_of(events), "");
   EXPECT_THAT(names_of(events, "tasks"), ::testing::UnorderedElementsAre("lr=1", "lr=2", "both", "both"));

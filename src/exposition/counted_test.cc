@@ -112,7 +112,7 @@ TEST(CountOn, NoCounterFallsWhileARecordingGrowsAndAllSumToWhatIsCounted) {
 Recording a_task_that_fails() {
   RecordingBuilder builder(120);
   builder.gpu(0, [](double) { return 1.0; });
-  builder.task("long", 10, {0}, 0, 60, 0, "failed").task("next", 11, {0}, 60, 120);
+  builder.task({"long", 10, {0}, 0, 60, 0, "failed"}).task("next", 11, {0}, 60, 120);
   return builder.build();
 }
 

@@ -178,9 +178,9 @@ TEST(FamiliesOf, PartsOfFindingsCostNothingAgain) {
 TEST(SnapshotOf, TasksAreToldByTheirLastAttempt) {
   RecordingBuilder builder(20);
   builder.gpu(0, kBusy).gpu(1, kBusy);
-  builder.attempt("again", 10, {0}, 0, 5, "failed").attempt("again", 11, {0}, 6, 10, "succeeded");
-  builder.attempt("bad", 12, {1}, 0, 5, "failed").attempt("cut", 13, {1}, 6, 9, "interrupted");
-  builder.attempt("on", 14, {0, 1}, 11, 20, "").queue(12, 3);
+  builder.attempt({"again", 10, {0}, 0, 5, "failed"}).attempt({"again", 11, {0}, 6, 10, "succeeded"});
+  builder.attempt({"bad", 12, {1}, 0, 5, "failed"}).attempt({"cut", 13, {1}, 6, 9, "interrupted"});
+  builder.attempt({"on", 14, {0, 1}, 11, 20, ""}).queue(12, 3);
   const std::vector<Family> families = families_of_recording(builder.build());
   EXPECT_THAT(lines_of(families, "headroom_batch_tasks"),
               ElementsAre("{state=\"ready\"} 1", "{state=\"running\"} 1", "{state=\"succeeded\"} 1",

@@ -132,7 +132,7 @@ TEST(Plan, AThreadThatFeedsTheMainOneIsAWorker) {
       builder.stacks(7, i, i + 0.4, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
       builder.stacks(7, i + 0.4, i + 1, {"train (/u/train.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"});
     }
-    builder.stacks(7, 0, 100, {"run (/u/data.py:1)", "decode (/u/data.py:9)"}, 8, threads_cpu > 0.5);
+    builder.stacks({7, 0, 100, {"run (/u/data.py:1)", "decode (/u/data.py:9)"}, 8, threads_cpu > 0.5});
     return plan(explained(builder.build()));
   };
   const Plan busy = planned(0.9, 8), alone = planned(0.9, 1), asleep = planned(0.02, 8);
@@ -586,7 +586,7 @@ TEST(Plan, OfLoadingThatSleepsCoresAreNoBound) {
 TEST(Plan, KernelsOfOthersShowNoLeastGain) {
   RecordingBuilder builder(100);
   builder.gpu(0, [](double) { return 1.0; }).process(7, 1, 0, 100, 0.05).context(7, 0, 0, 100, 0.2);
-  builder.process(50, 1, 0, 100, 0.1, false).context(50, 0, 0, 100, 0.8);
+  builder.process({50, 1, 0, 100, 0.1, false}).context(50, 0, 0, 100, 0.8);
   const Explanation e = explained(builder.build());
   const Plan p = plan(e);
   const auto own =

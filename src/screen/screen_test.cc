@@ -67,7 +67,7 @@ Recording job(bool ended = true, bool stranger = false) {
   recording.gpu(1, [](double) { return 1.0; }).machine(8, 2.0);
   recording.process(100, 1, 0, 120, 0.2).process(101, 100, 1, 120, 0.95).process(200, 1, 0, 120, 0.5);
   recording.context(100, 0, 2, 120).context(200, 1, 2, 120);
-  if (stranger) recording.process(300, 1, 0, 120, 3.0, false).context(300, 0, 2, 120);
+  if (stranger) recording.process({300, 1, 0, 120, 3.0, false}).context(300, 0, 2, 120);
   if (!ended) recording.meta().stop_reason = "";
   Recording built = recording.build();
   if (!ended)  // of those that live nobody knows an end
@@ -512,7 +512,7 @@ TEST(Rows, PowerIsOnlySaidWhereNothingElseIsOnTheGpu) {
 TEST(Rows, OfABatchAreItsTasks) {
   RecordingBuilder recording(100);
   recording.gpu(0, [](double) { return 0.9; });
-  recording.task("first", 100, {0}, 1, 80, 0).task("second", 101, {0}, 41, 100, 0, "");
+  recording.task({"first", 100, {0}, 1, 80, 0}).task({"second", 101, {0}, 41, 100, 0, ""});
   recording.meta().stop_reason = "";
   Watched watched(recording.build());
   const auto rows = rows_of(watched.scene(), watched.state);

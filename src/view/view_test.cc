@@ -59,7 +59,7 @@ TEST(View, APeakOfOneReadingInADaySurvives) {
 TEST(View, ALiveRecordingHasNoEndsThatNobodySaw) {
   RecordingBuilder recording(100);
   recording.gpu(0, [](double) { return 0.9; });
-  recording.task("first", 100, {0}, 1, 40).task("second", 101, {0}, 41, 100, 0, "");
+  recording.task("first", 100, {0}, 1, 40).task({"second", 101, {0}, 41, 100, 0, ""});
   recording.meta().stop_reason = "";
   const Recording live = recording.build();
   const View view = view_of(live, explain(live));
@@ -90,7 +90,7 @@ TEST(View, ShortRunsShareABoxAndAFailureKeepsItsOwn) {
   RecordingBuilder recording(1000);
   recording.gpu(0, [](double) { return 0.9; });
   for (int i = 0; i < 200; ++i)
-    recording.attempt("t" + std::to_string(i), 100 + i, {0}, 10 + i, 10.9 + i, i == 77 ? "failed" : "succeeded");
+    recording.attempt({"t" + std::to_string(i), 100 + i, {0}, 10.0 + i, 10.9 + i, i == 77 ? "failed" : "succeeded"});
   const Recording batch = recording.build();
   const View view = view_of(batch, explain(batch), {.bins = 100});
   const auto& bars = view.gpus[0].bars;
@@ -128,8 +128,8 @@ TEST(View, MoreRunsAtOnceThanLanesAreCounted) {
 TEST(View, ADesktopsContextIsToldFromAJobs) {
   RecordingBuilder recording(100);
   recording.gpu(0, [](double) { return 0.5; });
-  recording.process(100, 1, 0, 100, 0.9).process(900, 1, 0, 100, 0.1, false);
-  recording.context(100, 0, 0, 100).context(900, 0, 0, 100, 0.1, ContextKind::kGraphics);
+  recording.process(100, 1, 0, 100, 0.9).process({900, 1, 0, 100, 0.1, false});
+  recording.context(100, 0, 0, 100).context({900, 0, 0, 100, 0.1, ContextKind::kGraphics});
   const Recording built = recording.build();
   for (const Process& process : view_of(built, explain(built)).processes) {
     ASSERT_EQ(process.gpus.size(), 1U) << process.pid;
