@@ -37,6 +37,7 @@ WaitChannel polled(const std::vector<WaitTarget>& targets) {
       case WaitKind::kChild:
       case WaitKind::kFile:
       case WaitKind::kDevice:
+      case WaitKind::kFileLock:
         break;
     }
     return WaitChannel::kPoll;

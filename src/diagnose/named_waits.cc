@@ -10,6 +10,7 @@
 
 #include "base/human.h"
 #include "diagnose/claims.h"
+#include "diagnose/host_stacks.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
@@ -277,11 +278,24 @@ void writes_to_a_full_pipe(const Analysis& a, const std::vector<NamedWait>& wait
   const auto pipe =
       std::find_if(waits.begin(), waits.end(), [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
   const std::string reader = pipe == waits.end() ? "" : other_end(a, pipe->targets.front());
+  const double share = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
   finding.cause = Cause::kLoggingUpload;
   finding.candidates.clear();
+  if (share < a.limits[Threshold::kChannelShare])  // else it is in what the looks are said to have found
+    finding.evidence.push_back(
+        fmt::format("in {} of the looks in or near this time its main thread was on a full pipe{}",
+                    human_percent(share), reader.empty() ? "" : " to " + reader));
   finding.title = fmt::format("The GPU waits while the job writes to a pipe that is full{}",
                               reader.empty() ? "" : fmt::format(", which {} reads", reader));
   finding.advice = "write less or less often, or from a thread of its own; or let its reader take it faster";
+}
+
+// Whoever holds the lock lets go of it too late.
+void waits_for_a_lock(const std::vector<NamedWait>& waits, bool in_pauses, Finding& finding) {
+  const auto lock =
+      std::find_if(waits.begin(), waits.end(), [](const NamedWait& wait) { return is_one(wait, WaitKind::kFileLock); });
+  finding.title = gpu_waits(in_pauses, "while the training process waits for a lock on " + lock->targets.front().name);
+  finding.advice = "see who holds that lock meanwhile (lslocks): hold it for less time, or give each its own copy";
 }
 
 // Of processes with a GPU each one is seen to wait, over a pipe or a socket, for a process on a GPU; what its sockets
@@ -310,10 +324,19 @@ double flow_share(const Analysis& a, const std::vector<NamedWait>& waits, Flow f
 
 // Shares of the looks at owners: over what they waited on data came to them, left them, or was asked for.
 struct FlowShares {
-  double fed, feeds, asks;  // connections
-  double reads, writes;     // pipes
+  double fed, feeds, asks, dry;  // connections; dry: no more than acknowledgements came
+  double reads, writes;          // pipes
+  double locks;                  // files
   [[nodiscard]] double connected() const { return fed + feeds + asks; }
 };
+
+// However much went, what came is no more than an acknowledgement.
+bool hardly_fed(const NamedWait& wait) {
+  constexpr double kAcknowledgedPerSecond = 1e3;  // bytes: a short answer with its headers, by judgement
+  const bool connection = is_one(wait, WaitKind::kConnection) || is_one(wait, WaitKind::kAccepted);
+  return connection && wait.looks.sent + wait.looks.received > 0 &&
+         wait.looks.received < kAcknowledgedPerSecond * wait.looks.seconds;
+}
 
 FlowShares flow_shares(const Analysis& a, const std::vector<NamedWait>& waits) {
   const auto on = [&](WaitKind kind) {
@@ -322,8 +345,10 @@ FlowShares flow_shares(const Analysis& a, const std::vector<NamedWait>& waits) {
   return {.fed = flow_share(a, waits, Flow::kIn),
           .feeds = flow_share(a, waits, Flow::kOut),
           .asks = flow_share(a, waits, Flow::kAsks),
+          .dry = share_of(waits, hardly_fed),
           .reads = on(WaitKind::kPipe),
-          .writes = on(WaitKind::kFullPipe)};
+          .writes = on(WaitKind::kFullPipe),
+          .locks = on(WaitKind::kFileLock)};
 }
 
 void rule_out(Cause cause, std::string_view why, Finding& finding) {
@@ -339,7 +364,7 @@ void rule_out_by_flow(const FlowShares& s, const HostSummary& host, double most,
     rule_out(Cause::kLoggingUpload, "uploads: it read from the pipe that it waited on", finding);
   if (s.feeds >= most && s.fed < some)
     rule_out(Cause::kSlowStorage, "reading: over the connection that it waited on far more went than came", finding);
-  if (s.asks >= most && s.reads + s.fed < some)
+  if (std::max(s.asks, s.dry) >= most && s.reads + s.fed < some)
     rule_out(Cause::kSlowStorage, "reading: over the connection that it waited on hardly anything came", finding);
   if (s.writes >= most && s.reads + s.fed < some)
     rule_out(Cause::kSlowStorage, "reading: it wrote to the pipe that it waited on", finding);
@@ -409,6 +434,8 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     writes_to_a_full_pipe(a, waits, finding);
   else if (by_flow != kFlowCauses.end())
     decide(a, waits, *by_flow, covers, finding);
+  else if (flows.locks >= most)
+    waits_for_a_lock(waits, in_pauses, finding);
   else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
     say_who(a, waits.front().targets.front(), finding);
   else

@@ -58,6 +58,8 @@ TEST(NamedWaits, WhoAsksAndGetsHardlyAnythingReadsNoData) {
   const WaitTarget far{WaitKind::kConnection, "10.0.0.5:9000"};
   const Finding asks = waiting_for(far, 5000, 2000, WaitChannel::kSocket);
   EXPECT_THAT(asks.told_apart_from, Contains(HasSubstr("reading: over the connection")));
+  const Finding sends = waiting_for(far, 50000, 100, WaitChannel::kSocket);
+  EXPECT_THAT(sends.told_apart_from, Contains(HasSubstr("reading: over the connection")));
   for (const auto& [sent, received] : {std::pair(5000, 20000), std::pair(50000, 2000), std::pair(0, 0)})
     EXPECT_THAT(waiting_for(far, sent, received, WaitChannel::kSocket).candidates, Contains(Cause::kSlowStorage));
 }
@@ -167,6 +169,13 @@ TEST(NamedWaits, WhoWaitsAtItsOwnPortWaitsForWhoConnects) {
   const Finding sends = serves(5 * kMegabyte);
   EXPECT_FALSE(sends.cause);
   EXPECT_THAT(sends.candidates, Contains(Cause::kLoggingUpload));
+}
+
+TEST(NamedWaits, ALockOnAFileIsNoWaitForWhatIsInIt) {
+  const Finding finding = waiting_for({WaitKind::kFileLock, "/cache/shard.lock"}, 0, 0, WaitChannel::kOther);
+  EXPECT_THAT(finding.title, HasSubstr("while the training process waits for a lock on /cache/shard.lock"));
+  EXPECT_THAT(finding.evidence, Contains(HasSubstr("its main thread was for a lock on the file /cache/shard.lock")));
+  EXPECT_THAT(finding.advice, HasSubstr("lslocks"));
 }
 
 TEST(NamedWaits, ATerminalInPollIsSomebodyWhoTypes) {

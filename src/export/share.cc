@@ -57,7 +57,7 @@ void without_names(Recording& recording) {
     auto target = wait_target_of(recording.texts[text]);
     if (!target) continue;
     if (target->kind == WaitKind::kConnection) hosts.replace(target->name);
-    if (target->kind == WaitKind::kFile) files.replace(target->name);
+    if (target->kind == WaitKind::kFile || target->kind == WaitKind::kFileLock) files.replace(target->name);
     recording.texts[text] = to_text(*target);
   }
 }

@@ -24,7 +24,7 @@ constexpr std::size_t kMostTargets = 4;  // likewise
 constexpr std::size_t kMostPids = 4;
 constexpr int kMostNamed = 4096;  // of a recording: later ones are told by folder, or by what they are called
 
-enum class Call { kOther, kFile, kPathFirst, kPathSecond, kPoll, kSelect, kEpoll, kWait, kWaitId };
+enum class Call { kOther, kFile, kFileLock, kPathFirst, kPathSecond, kPoll, kSelect, kEpoll, kWait, kWaitId };
 
 // Calls whose first argument is a descriptor of what they wait for.
 bool takes_file(int number) {
@@ -52,8 +52,6 @@ bool takes_file(int number) {
     case SYS_syncfs:
     case SYS_ftruncate:
     case SYS_fallocate:
-    case SYS_flock:
-    case SYS_fcntl:
     case SYS_getdents64:
     case SYS_ioctl:
       return true;
@@ -65,6 +63,9 @@ bool takes_file(int number) {
 Call call_of(int number) {
   if (takes_file(number)) return Call::kFile;
   switch (number) {
+    case SYS_flock:
+    case SYS_fcntl:
+      return Call::kFileLock;
     case SYS_openat:
     case SYS_newfstatat:
     case SYS_statx:
@@ -200,6 +201,9 @@ WaitReader::Files WaitReader::files_of(ProcDir& proc, const Sleeper& sleeper) co
   const auto& [number, arguments] = *call;
   const auto first = static_cast<int>(arguments[0]);
   switch (call_of(number)) {
+    case Call::kFileLock:
+      files.locked = true;
+      [[fallthrough]];
     case Call::kFile:
       files.descriptors = {first};
       break;
@@ -340,9 +344,10 @@ bool WaitReader::leads_to_itself(ProcDir& proc, std::int64_t pid, int descriptor
 
 void WaitReader::spare_names(std::vector<WaitTarget>& targets) {
   for (WaitTarget& target : targets) {
-    if ((target.kind != WaitKind::kFile && target.kind != WaitKind::kChild) || named_++ < kMostNamed) continue;
+    const bool file = target.kind == WaitKind::kFile || target.kind == WaitKind::kFileLock;
+    if ((!file && target.kind != WaitKind::kChild) || named_++ < kMostNamed) continue;
     target.pids.clear();
-    if (target.kind == WaitKind::kFile) target.name.resize(target.name.rfind('/') + 1);  // the folder
+    if (file) target.name.resize(target.name.rfind('/') + 1);  // the folder
   }
   std::erase_if(targets, [](const WaitTarget& target) { return target.name.empty(); });
 }
@@ -357,6 +362,7 @@ WaitReader::Wait WaitReader::read(ProcDir& proc, const Sleeper& sleeper, std::sp
     auto found = target_of({proc, sleeper, job, at}, descriptor);
     if (!found) return {};  // that may be the one: a wake-up from another thread, say
     if (files.descriptors.size() == 1) wait.carried = found->carried;
+    if (files.locked && found->target.kind == WaitKind::kFile) found->target.kind = WaitKind::kFileLock;
     if (std::find(wait.targets.begin(), wait.targets.end(), found->target) == wait.targets.end())
       wait.targets.push_back(std::move(found->target));
   }

@@ -37,6 +37,7 @@ class WaitReader {
  private:
   struct Files {
     std::vector<int> descriptors;
+    bool locked = false;  // it waits for a lock on it
     std::string path;
     std::optional<std::int64_t> child;  // -1: any
   };

@@ -111,6 +111,10 @@ TEST_F(WaitTree, FilesDevicesTerminalsAndChildrenHaveNames) {
     sleeps_in(10, SYS_read, file);
     EXPECT_EQ(waits_of(10, {10}), told) << file;
   }
+  for (const int lock : {SYS_flock, SYS_fcntl}) {
+    sleeps_in(10, lock, 3);
+    EXPECT_EQ(waits_of(10, {10}), Texts{"file_lock /data/train/cat 1.jpg"});
+  }
   sleeps_in(10, SYS_wait4, 11);
   EXPECT_EQ(waits_of(10, {10, 11}), Texts{"child pids=11 nvcc"});
   sleeps_in(10, SYS_wait4, -1);

@@ -22,7 +22,8 @@ constexpr std::array kNames{std::pair(WaitKind::kConnection, std::string_view("c
                             std::pair(WaitKind::kChild, std::string_view("child")),
                             std::pair(WaitKind::kFile, std::string_view("file")),
                             std::pair(WaitKind::kTerminal, std::string_view("terminal")),
-                            std::pair(WaitKind::kDevice, std::string_view("device"))};
+                            std::pair(WaitKind::kDevice, std::string_view("device")),
+                            std::pair(WaitKind::kFileLock, std::string_view("file_lock"))};
 constexpr std::string_view kPids = "pids=";
 
 }  // namespace
@@ -78,6 +79,8 @@ std::string words_of(const WaitTarget& target, const std::string& other_end) {
       return "at the terminal " + target.name;
     case WaitKind::kDevice:
       return "for the driver, in " + target.name;
+    case WaitKind::kFileLock:
+      return "for a lock on the file " + target.name;
   }
   return "";
 }

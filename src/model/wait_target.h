@@ -20,6 +20,7 @@ enum class WaitKind : std::uint8_t {
   kFile,        // name: its path
   kTerminal,    // likewise
   kDevice,      // likewise, "/dev/nvidia0"
+  kFileLock,    // that another process holds on a file; likewise
 };
 
 // What a thread that sleeps waits for, where its system call tells it.
