@@ -23,13 +23,18 @@ TEST(BatchEnds, AKilledLoaderWorkerWasShortOfHostMemoryIfAKillIsCountedWhileTheT
   }
 }
 
+// Whether each task that ends had its GPU for itself.
+void note_alone(World& world, std::vector<bool>& alone) {
+  world.options.learn = [&](const TaskSpec&, const Attempt&, const std::string&, double,
+                            const scheduler::CloseAttempt& closed) { alone.push_back(closed.alone.whole); };
+}
+
 // The driver's lists are read before a task ends, and looked at when the next one has begun.
 TEST(BatchEnds, ATaskThatEndedMeanwhileIsNoOtherUser) {
   for (const bool ours : {true, false}) {
     World world;
     std::vector<bool> alone;
-    world.options.learn = [&](const TaskSpec&, const Attempt&, const std::string&, double,
-                              const scheduler::CloseAttempt& closed) { alone.push_back(closed.alone.whole); };
+    note_alone(world, alone);
     world.with(task("a")).with(task("b")).begin();
     world.pass(kSecond).exit(1);
     ASSERT_EQ(world.started().back(), 2u);
@@ -43,8 +48,7 @@ TEST(BatchEnds, ATaskThatEndedMeanwhileIsNoOtherUser) {
 TEST(BatchEnds, WhoHasTheNumberOfAnEndedTaskIsAnotherUserAfterAWhile) {
   World world;
   std::vector<bool> alone;
-  world.options.learn = [&](const TaskSpec&, const Attempt&, const std::string&, double,
-                            const scheduler::CloseAttempt& closed) { alone.push_back(closed.alone.whole); };
+  note_alone(world, alone);
   world.with(task("a")).with(task("b")).begin();
   world.pass(kSecond).exit(1);
   ASSERT_EQ(world.started().back(), 2u);

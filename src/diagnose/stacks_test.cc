@@ -181,7 +181,8 @@ TEST(StackFindings, WhoSleepsOnAPipeIsToldToSeeItsOtherEnd) {
     return explain(builder.build()).findings.front();
   };
   EXPECT_THAT(first(WaitChannel::kPipe).advice, HasSubstr("the other end of the pipe"));
-  EXPECT_THAT(first(WaitChannel::kPipe).evidence, Contains(HasSubstr("its main thread was on a pipe or local socket (100 %)")));
+  EXPECT_THAT(first(WaitChannel::kPipe).evidence,
+              Contains(HasSubstr("its main thread was on a pipe or local socket (100 %)")));
   EXPECT_THAT(first(WaitChannel::kFutex).advice, Not(HasSubstr("pipe")));
 }
 
