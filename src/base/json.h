@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace headroom {
@@ -15,9 +17,23 @@ inline constexpr std::size_t kDeepestJson = 64;
 // The text as a value of `Json` (nlohmann::json or ordered_json); discarded (is_discarded()) where it is no JSON or is
 // nested too deep.
 template <class Json>
-[[nodiscard]] Json parse_json(std::string_view text) {
-  if (json_is_deeper(text)) return Json(Json::value_t::discarded);
-  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
-}
+[[nodiscard]] Json parse_json(std::string_view text);
+
+// The value as text: in one line, or with `indent` blanks a level. What is not UTF-8 is replaced: names of files and
+// tasks may hold anything.
+template <class Json>
+[[nodiscard]] std::string json_text(const Json& json, int indent = -1);
+
+// The same, with what is not ASCII as \u escapes.
+template <class Json>
+[[nodiscard]] std::string ascii_json_text(const Json& json, int indent = -1);
+
+// The library's parser and writer are compiled once, for both kinds of values: they are large.
+extern template nlohmann::json parse_json<nlohmann::json>(std::string_view);
+extern template nlohmann::ordered_json parse_json<nlohmann::ordered_json>(std::string_view);
+extern template std::string json_text<nlohmann::json>(const nlohmann::json&, int);
+extern template std::string json_text<nlohmann::ordered_json>(const nlohmann::ordered_json&, int);
+extern template std::string ascii_json_text<nlohmann::json>(const nlohmann::json&, int);
+extern template std::string ascii_json_text<nlohmann::ordered_json>(const nlohmann::ordered_json&, int);
 
 }  // namespace headroom

@@ -31,5 +31,12 @@ TEST(Json, ParsesWhatIsNotTooDeep) {
   EXPECT_TRUE(parse_json<nlohmann::ordered_json>(nested(200'000)).is_discarded());
 }
 
+TEST(Json, TextHasOneLineOrOneALevelAndNoBytesThatAreNoUtf8) {
+  const nlohmann::ordered_json json{{"b", "\xff"}, {"a", "\u00e9"}};
+  EXPECT_EQ(json_text(json), "{\"b\":\"\ufffd\",\"a\":\"\u00e9\"}");
+  EXPECT_EQ(json_text(nlohmann::json{{"b", 1}, {"a", 2}}, 1), "{\n \"a\": 2,\n \"b\": 1\n}");
+  EXPECT_EQ(ascii_json_text(json), R"({"b":"\ufffd","a":"\u00e9"})");
+}
+
 }  // namespace
 }  // namespace headroom

@@ -13,9 +13,7 @@ namespace headroom::batch {
 
 using nlohmann::json;
 
-std::string words_text(const std::vector<std::string>& words) {
-  return json(words).dump(-1, ' ', true, json::error_handler_t::replace);
-}
+std::string words_text(const std::vector<std::string>& words) { return ascii_json_text(json(words)); }
 
 Result<std::vector<std::string>> words_of(std::string_view text) {
   const json words = parse_json<json>(text);

@@ -80,8 +80,6 @@ Json json_of(const DurationStat& stat, std::int64_t seen) {
   return row;
 }
 
-std::string line_of(const Json& row) { return row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 }  // namespace
 
 void update(DurationStat& stat, Nanos duration) {
@@ -217,7 +215,7 @@ std::string History::text() const {
     if (history.cores) row["cores"] = *history.cores;
     if (history.seconds_per_step) row["seconds_per_step"] = *history.seconds_per_step;
     if (history.startup_seconds) row["startup_seconds"] = *history.startup_seconds;
-    lines += line_of(row);
+    lines += json_text(row) + "\n";
   }
   std::vector<std::pair<std::int64_t, const std::pair<const std::tuple<std::string, std::string, std::string>, Task>*>>
       kept;
@@ -228,7 +226,7 @@ std::string History::text() const {
     Json row = json_of(entry->second.duration, entry->second.last_seen_seconds);
     if (entry->second.alone.count > 0) put(row, entry->second.alone, kAlone);
     std::tie(row["command"], row["gpu"], row["task"]) = entry->first;
-    lines += line_of(row);
+    lines += json_text(row) + "\n";
   }
   return lines;
 }

@@ -74,12 +74,9 @@ void take_courses(const json& from, std::vector<SaidMetric>& courses) {
   }
 }
 
-// Arguments are bytes, JSON is UTF-8.
-std::string text_of(const json& facts) { return facts.dump(-1, ' ', false, json::error_handler_t::replace); }
-
 }  // namespace
 
-std::string pairs_text(const TextPairs& pairs) { return pairs.empty() ? "" : text_of(json(pairs)); }
+std::string pairs_text(const TextPairs& pairs) { return pairs.empty() ? "" : json_text(json(pairs)); }
 
 TextPairs pairs_of(std::string_view text) {
   const json pairs = parse_json<json>(text);
@@ -101,7 +98,7 @@ std::string start_facts(const Attempt& attempt) {
   put_list(facts, "input_hashes", attempt.input_hashes);
   put_text(facts, "driver_version", attempt.driver_version);
   put(facts, "reserved_gpu_bytes", attempt.reserved_gpu_bytes);
-  return text_of(facts);
+  return json_text(facts);
 }
 
 void take_start_facts(std::string_view text, Attempt& attempt) {
@@ -128,19 +125,19 @@ std::string end_facts(const Attempt& attempt) {
   put(facts, "gpu_time_ns", attempt.gpu_time);
   put(facts, "steps", attempt.steps);
   put_list(facts, "seen_gpu_uuids", attempt.seen_gpu_uuids);
-  return text_of(facts);
+  return json_text(facts);
 }
 
-std::string metric_json(const std::string& name, double value) { return text_of(json{name, value}); }
+std::string metric_json(const std::string& name, double value) { return json_text(json{name, value}); }
 
 std::string course_json(const SaidMetric& metric) {
-  return text_of({{"name", metric.name},
-                  {"last", metric.last},
-                  {"first", metric.first},
-                  {"lowest", metric.lowest},
-                  {"highest", metric.highest},
-                  {"values", metric.values},
-                  {"curve", metric.curve}});
+  return json_text(json{{"name", metric.name},
+                        {"last", metric.last},
+                        {"first", metric.first},
+                        {"lowest", metric.lowest},
+                        {"highest", metric.highest},
+                        {"values", metric.values},
+                        {"curve", metric.curve}});
 }
 
 void take_end_facts(std::string_view text, Attempt& attempt) {

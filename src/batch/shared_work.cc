@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/filesystem.h"
 #include "base/human.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "batch/journal.h"
 #include "scheduler/order.h"
@@ -176,11 +177,11 @@ bool is_worker_name(std::string_view name) {
 std::string piece_line(const SharedPiece& piece) {
   nlohmann::json list = nlohmann::json::array();
   for (const SharedTask& task : piece) list.push_back({task.name, task.identity, task.group});
-  return list.dump() + "\n";
+  return json_text(list) + "\n";
 }
 
 std::optional<SharedPiece> parse_piece(std::string_view line) {
-  const auto list = nlohmann::json::parse(line, nullptr, false);
+  const auto list = parse_json<nlohmann::json>(line);
   if (!list.is_array() || list.empty()) return std::nullopt;
   SharedPiece piece;
   for (const auto& one : list) {

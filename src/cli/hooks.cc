@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/child.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "cli/config.h"
 #include "cli/output.h"
@@ -172,7 +173,7 @@ class FindingWatcher {
     if (end.by_signal && !end.trouble.empty()) return false;
     if (!end.trouble.empty() && !std::exchange(said_, true))
       say(fmt::format("--on-finding: the command {}", end.trouble));
-    (void)write_all(STDOUT_FILENO, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    (void)write_all(STDOUT_FILENO, json_text(line) + "\n");
     return !end.by_signal;
   }
 
@@ -229,7 +230,7 @@ void FindingWatch::launch() {
   const Json told{{"hook", hooks_.on_finding},     {"path", path},      {"every", hooks_.looks.every},
                   {"evidence", rule.evidence},     {"cost", rule.cost}, {"held", rule.held},
                   {"standstill", rule.standstill}, {"verb", verb_},     {"command", command_}};
-  auto input = file_in_memory(told.dump(-1, ' ', false, Json::error_handler_t::replace));
+  auto input = file_in_memory(json_text(told));
   auto output = file_in_memory("");
   if (!input || !output) return;  // at the end all is told
   told_ = std::move(*output);
@@ -267,7 +268,7 @@ std::vector<report::ToldFinding> FindingWatch::stop() {
   ::lseek(told_.get(), 0, SEEK_SET);
   const std::string text = text_of(told_.get());
   for (const std::string_view line : split(text, '\n')) {
-    const Json one = Json::parse(line, nullptr, false);
+    const Json one = parse_json<Json>(line);
     if (!one.is_object()) continue;
     const std::string key = one.value("key", "");
     if (!one.value("over", false)) {
@@ -287,7 +288,7 @@ int finding_watch() {
   // Where memory runs out, it is this process that has to go.
   if (const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)); score)
     (void)write_all(score.get(), "1000");
-  const Json told = Json::parse(text_of(STDIN_FILENO), nullptr, false);
+  const Json told = parse_json<Json>(text_of(STDIN_FILENO));
   if (!told.is_object() || !told.contains("hook")) {
     say("finding-watch is a part of --on-finding, and no verb", "headroom --help lists the verbs");
     return kExitUsage;

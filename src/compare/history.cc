@@ -99,7 +99,7 @@ std::string outcome_line(const PredictionOutcome& outcome) {
                  {"measured_high", outcome.measured.high},
                  {"unit", outcome.unit},
                  {"kept", outcome.kept ? Json(*outcome.kept) : Json(nullptr)}};
-  return row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(row) + "\n";
 }
 
 Outcomes outcomes_of(std::string_view text) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/decimal.h"
+#include "base/json.h"
 #include "export/slices.h"
 #include "model/entities.h"
 #include "model/events.h"
@@ -27,7 +28,7 @@ constexpr std::int64_t kMostPid = 1 << 22;
 constexpr std::int64_t kLedgerThread = kMostPid + 1, kFindingsThread = kMostPid + 2, kPartsThread = kMostPid + 3,
                        kTasksThread = kMostPid + 4, kEventThread = kMostPid + 5, kFirstFreeThread = kMostPid + 6;
 
-std::string one_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string one_line(const Json& json) { return json_text(json); }
 
 class TraceWriter {
  public:

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "base/json.h"
 
 namespace headroom {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json attrs_json(const Attrs& attrs) {
   Json json = Json::object();
@@ -145,7 +144,7 @@ Result<void> write_timeline(const Recording& recording, BlockOutput& out) {
       rows = true;
     }
     for (; event < recording.events.size() && (!rows || recording.events[event].at <= earliest); ++event) {
-      out.text() += dump(event_json(recording.events[event])) + "\n";
+      out.text() += json_text(event_json(recording.events[event])) + "\n";
       HR_TRYV(out.line_done());
     }
     if (!rows) return {};
@@ -161,7 +160,7 @@ Result<void> write_timeline(const Recording& recording, BlockOutput& out) {
 // The dictionary, then the rows that use it.
 Result<void> write_lists(const Recording& recording, BlockOutput& out) {
   const auto line = [&](const Json& json) {
-    out.text() += dump(json) + "\n";
+    out.text() += json_text(json) + "\n";
     return out.line_done();
   };
   for (std::size_t i = 0; i < recording.texts.size(); ++i) HR_TRYV(line({{"text", i}, {"is", recording.texts[i]}}));
@@ -179,14 +178,14 @@ Result<void> write_lists(const Recording& recording, BlockOutput& out) {
 
 Result<void> write_jsonl(const Recording& recording, const Output& output) {
   BlockOutput out(output);
-  out.text() += std::string(kJsonlBeginning) + dump(meta_json(recording.meta)) + "}\n";
+  out.text() += std::string(kJsonlBeginning) + json_text(meta_json(recording.meta)) + "}\n";
   for (std::size_t i = 0; i < recording.sources.size(); ++i) {
-    out.text() += dump(source_json(recording.sources[i], i)) + "\n";
+    out.text() += json_text(source_json(recording.sources[i], i)) + "\n";
     HR_TRYV(out.line_done());
   }
   HR_TRYV(write_timeline(recording, out));
   HR_TRYV(write_lists(recording, out));
-  for (const auto& loss : recording.losses) out.text() += dump(loss_json(loss)) + "\n";
+  for (const auto& loss : recording.losses) out.text() += json_text(loss_json(loss)) + "\n";
   return out.flush();
 }
 

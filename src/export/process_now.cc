@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json.h"
 #include "base/strings.h"
 #include "base/visible.h"
 
@@ -138,7 +139,7 @@ std::string threads_json(const ProcessNow& now) {
                   {"left_out", now.left_out},
                   {"more_interpreters", now.more_interpreters},
                   {"children", std::move(children)}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace headroom

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/human.h"
+#include "base/json.h"
 #include "base/visible.h"
 #include "stacks/frame.h"
 
@@ -146,7 +147,7 @@ std::string stacks_json(const std::vector<WeightedStack>& profile, const std::st
   const Json json{{"schema", "headroom.stacks/1"},
                   {"why_none", why_none.empty() ? Json() : Json(why_none)},
                   {"stacks", std::move(list)}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 Result<void> write_collapsed(const std::vector<WeightedStack>& profile, const StacksOptions& options,
@@ -229,7 +230,7 @@ Result<void> write_speedscope(const std::vector<WeightedStack>& profile, const S
                {"samples", std::move(samples)},
                {"weights", std::move(weights)}}}},
             {"name", options.title}};
-  return output(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return output(json_text(json) + "\n");
 }
 
 Result<void> write_flame_graph(const std::vector<WeightedStack>& profile, const StacksOptions& options,

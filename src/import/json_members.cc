@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/strings.h"
 
 namespace headroom {
 
 std::string json_cell(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
-  return value.is_number() || value.is_null() ? value.dump() : "";
+  return value.is_number() || value.is_null() ? json_text(value) : "";
 }
 
 std::string json_member(const nlohmann::json& object, const char* name) {

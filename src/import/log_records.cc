@@ -55,7 +55,7 @@ std::optional<Record> record_of(const Json& object) {
     if (value.is_string() && !line && is_called(kLines, name))
       record.line = value.get<std::string>(), line = true;
     else if (record.time.empty() && is_called(kTimes, name))
-      record.time = value.is_string() ? value.get<std::string>() : value.is_number() ? value.dump() : "";
+      record.time = value.is_string() ? value.get<std::string>() : value.is_number() ? json_text(value) : "";
   }
   return line && !record.time.empty() ? std::optional(std::move(record)) : std::nullopt;
 }

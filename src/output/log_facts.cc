@@ -32,8 +32,7 @@ void put(std::vector<std::pair<std::string, T>>& list, const std::string& name, 
 }
 
 std::string text_of(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 void take_parameters(const ordered_json& object, const std::string& above, int depth, Attempt& attempt) {

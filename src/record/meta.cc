@@ -20,8 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-std::string as_text(const Json& json) { return json.is_string() ? json.get<std::string>() : dump(json); }
+std::string as_text(const Json& json) { return json.is_string() ? json.get<std::string>() : json_text(json); }
 
 // A list of small numbers takes many times its length in memory.
 Json parse(std::string_view text) {
@@ -32,7 +31,7 @@ Json parse(std::string_view text) {
 std::string missing_tiers_to_json(const std::vector<MissingTier>& missing) {
   Json list = Json::array();
   for (const auto& tier : missing) list.push_back({{"tier", std::string(1, tier.tier)}, {"why", tier.why}});
-  return dump(list);
+  return json_text(list);
 }
 
 std::vector<MissingTier> missing_tiers_from_json(std::string_view text) {
@@ -84,7 +83,7 @@ std::string places_to_json(const std::vector<LossPlace>& places) {
     if (place.source != kNoSource) one.push_back(place.source);
     list.push_back(std::move(one));
   }
-  return dump(list);
+  return json_text(list);
 }
 
 std::vector<LossPlace> places_from_json(std::string_view text) {
@@ -100,7 +99,7 @@ std::vector<LossPlace> places_from_json(std::string_view text) {
   return places;
 }
 
-std::string attrs_to_json(const Attrs& attrs) { return dump(Json(attrs)); }
+std::string attrs_to_json(const Attrs& attrs) { return json_text(Json(attrs)); }
 
 Attrs attrs_from_json(std::string_view text) {
   Attrs attrs;
@@ -115,7 +114,7 @@ std::map<std::string, std::string> meta_to_rows(const RecordingMeta& meta) {
       {"id", meta.id},           {"origin", meta.origin},           {"writer", meta.writer}, {"host", meta.host},
       {"boot_id", meta.boot_id}, {"stop_reason", meta.stop_reason}, {"cwd", meta.cwd},       {"tiers", meta.tiers},
   };
-  rows["command"] = dump(Json(meta.command));
+  rows["command"] = json_text(Json(meta.command));
   rows["missing_tiers"] = missing_tiers_to_json(meta.missing_tiers);
   rows["start_ns"] = fmt::format("{}", meta.start);
   rows["end_ns"] = fmt::format("{}", meta.end);

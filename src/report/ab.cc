@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/visible.h"
 #include "report/compare.h"
 #include "report/json_values.h"
@@ -21,7 +22,7 @@ std::string to_text(const Comparison& comparison, const AbFacts& facts, const Te
 }
 
 std::string to_json(const Comparison& comparison, const AbFacts& facts) {
-  Json json = Json::parse(to_json(comparison));
+  Json json = parse_json<Json>(to_json(comparison));
   json["ab"] = {{"pairs", facts.pairs},
                 {"order", facts.order},
                 {"seed", facts.seed},

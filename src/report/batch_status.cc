@@ -211,7 +211,7 @@ std::string to_json(const BatchProgress& progress) {
       {"summary", progress.draining ? progress_words(progress)  // which says it
                                     : fmt::format("{}  {} running", progress_words(progress), counts.running)},
       {"at_rest", ordered_json::array()}};
-  return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
+  return visible_json(json_text(json, 1)) + "\n";
 }
 
 std::string status_text(std::string_view answer) {
@@ -229,7 +229,7 @@ std::string status_text(std::string_view answer) {
 
 std::string status_json(std::string_view answer) {
   const ordered_json status = status_of(answer);
-  return status.is_null() ? "" : status.dump(1, ' ', true, ordered_json::error_handler_t::replace) + "\n";
+  return status.is_null() ? "" : ascii_json_text(status, 1) + "\n";
 }
 
 namespace {
@@ -277,7 +277,7 @@ std::string to_json(const StatusAtRest& status) {
                           {"ending", false},
                           {"summary", counts_of(status.tasks)},
                           {"at_rest", at_rest ? rest_words(status) : std::vector<std::string>()}};
-  return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
+  return visible_json(json_text(json, 1)) + "\n";
 }
 
 std::string worker_words(std::string_view name, std::size_t pieces, std::optional<Nanos> heard) {

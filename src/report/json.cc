@@ -266,7 +266,7 @@ std::string thresholds_json() {
   Json rows = Json::array();
   for (const ThresholdInfo& row : kThresholds)
     rows.push_back({{"name", row.name}, {"value", row.value}, {"unit", row.unit}, {"why", row.why}});
-  return Json{{"schema", "headroom.thresholds/1"}, {"thresholds", rows}}.dump(2) + "\n";
+  return dump(Json{{"schema", "headroom.thresholds/1"}, {"thresholds", rows}});
 }
 
 }  // namespace headroom::report

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/visible.h"
 #include "model/recording.h"
 #include "report/live_findings.h"
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 // Pretty, with a line end. What is not UTF-8 is replaced: names of files and tasks may hold anything.
 [[nodiscard]] inline std::string dump(const Json& json, int indent = 2) {
-  return visible_json(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
+  return visible_json(json_text(json, indent)) + "\n";
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/notice.h"
 
+#include "base/json.h"
 #include "report/finding_json.h"
 #include "report/json_values.h"
 
@@ -55,11 +56,11 @@ std::string finding_notice(const EndNotice& end, const Explanation& explanation,
 }
 
 std::string withdrawn_notice(const EndNotice& end, const std::string& finding) {
-  return notice(end, Json::parse(finding, nullptr, false), {.withdrawn = true});
+  return notice(end, parse_json<Json>(finding), {.withdrawn = true});
 }
 
 std::string over_notice(const EndNotice& end, const std::string& finding, Told when) {
-  return notice(end, Json::parse(finding, nullptr, false), {.live = when == Told::kLive, .over = true});
+  return notice(end, parse_json<Json>(finding), {.live = when == Told::kLive, .over = true});
 }
 
 std::string finding_text(const Explanation& explanation, std::size_t index) {

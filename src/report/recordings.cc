@@ -5,6 +5,7 @@
 
 #include "base/human.h"
 #include "base/iso_time.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "model/entities.h"
 #include "report/json_values.h"
@@ -46,7 +47,7 @@ std::string to_json(const Recorded& recorded) {
   const nlohmann::json answer{{"schema", "headroom.record/1"},    {"path", recorded.path},
                               {"duration_ns", recorded.duration}, {"gpus", recorded.gpus},
                               {"processes", recorded.processes},  {"stop_reason", recorded.stop_reason}};
-  return visible_json(answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
+  return visible_json(json_text(answer)) + "\n";
 }
 
 std::string what_is_recorded(std::size_t gpus, const std::vector<std::int64_t>& processes) {

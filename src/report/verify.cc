@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "report/compare.h"
@@ -119,7 +120,7 @@ std::string to_json(const Verification& v) {
                                {"lost", answer_name(quality.lost)},
                                {"equal_work", quality.equal_work}});
   json["remembered"] = v.remembered;
-  json["comparison"] = Json::parse(to_json(v.comparison));
+  json["comparison"] = parse_json<Json>(to_json(v.comparison));
   return dump(json);
 }
 

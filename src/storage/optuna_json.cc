@@ -123,7 +123,7 @@ std::string choice_word(const Json& choice) {
   if (const auto text = text_of(choice)) return std::string(*text);
   if (const auto number = number_of(choice); number && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : *number > 0 ? "inf" : "-inf";
-  return choice.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(choice);
 }
 
 bool read_choices(const Json& choices, ParameterSpace& space) {

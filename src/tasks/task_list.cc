@@ -144,8 +144,7 @@ Result<Parameters> parameters_of_object(std::string_view line) {
   for (const auto& [key, value] : row.items()) {
     HR_TRYV(check_parameter_name(key));
     // A text stands for itself; everything else as JSON writes it.
-    parameters.emplace_back(
-        key, value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    parameters.emplace_back(key, value.is_string() ? value.get<std::string>() : json_text(value));
   }
   return parameters;
 }
