@@ -74,8 +74,11 @@ def accounts():
 
 
 def fixes():
-    """{cause: [(id, title, mechanism, safety, why, effort, apply, verify, undo)]}, by the cause's enumerator."""
+    """{cause: [(id, title, mechanism, safety, why, effort, apply, verify, undo)]}, by the cause's enumerator.
+
+    Of two wordings the one for Python."""
     text = (ROOT / "src/model/fixes.cc").read_text(encoding="utf-8")
+    text = re.sub(rf"Wording\(\s*((?:{TEXT}\s*)+),\s*(?:{TEXT}\s*)+\)", r"\1", text)
     table = {}
     row = (rf'Fix\{{Cause::k(\w+), ("\w+"), ({TEXT}), k(\w+), k(\w+),\s*((?:{TEXT}\s*)+), k(\w+),\s*'
            rf'((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+)(?:, ([\d.]+))?\}}')

@@ -28,7 +28,6 @@
 #include "diagnose/words.h"
 #include "model/events.h"
 #include "model/losses.h"
-#include "model/native_words.h"
 #include "model/observations.h"
 #include "model/parts.h"
 
@@ -285,8 +284,6 @@ std::vector<Finding> told_in_full(const Analysis& a, const diagnose::IdleParts& 
     diagnose::tell_the_role(a, finding);
     diagnose::name_the_phase(a, finding);
     diagnose::weigh(a, finding);
-    if (without_python(a.meta) && diagnose::code_in(a, finding.claims).empty())
-      finding.advice = native_words(std::move(finding.advice));
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
   diagnose::count_once(a, findings);

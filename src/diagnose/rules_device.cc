@@ -9,6 +9,7 @@
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
 #include "model/gpu_vendor.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -135,9 +136,10 @@ Finding no_tensor_pipes(const Analysis& a, std::size_t device, const KernelLoad&
                   human_percent(*load.dram_of_kernels))};
   append(finding.evidence, evidence_of(load));
   finding.told_apart_from = {"kernels that wait for memory: its bandwidth is not what limits them"};
-  finding.advice =
-      "if these are matrix products or convolutions in float32: torch.set_float32_matmul_precision('high') (TF32), or "
-      "torch.autocast with bfloat16";
+  finding.advice = fmt::format(
+      "if these are matrix products or convolutions in float32: {}",
+      words_for(a.meta, {"torch.set_float32_matmul_precision('high') (TF32), or torch.autocast with bfloat16",
+                         "TF32 or bfloat16 in the library that computes them"}));
   finding.would_overturn =
       "a profile of the kernels (Nsight Systems): others than matrix products have no use for them";
   return finding;

@@ -131,11 +131,12 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
     else
       finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
     finding.title = "The GPU waits while the training process loads its data itself";
+    const std::string_view workers =
+        words_for(a.meta, {"loader workers (num_workers)", "threads or processes that load"});
     finding.advice =
         s.owner_cpu + s.owner_threads < kHardlyACore * part_claimed(finding.claims)
-            ? "several loader workers (num_workers): while they wait as this process does, they need hardly a core"
-            : fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones",
-                          s.usable_cores);
+            ? fmt::format("several {}: while they wait as this process does, they need hardly a core", workers)
+            : fmt::format("{}, as many as cores are free of the {:.3g} usable ones", workers, s.usable_cores);
     finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
     return;
   }
@@ -156,9 +157,11 @@ void waits_for_threads(const Analysis& a, const HostSummary& s, Finding& finding
   finding.would_overturn = "train on one cached batch: if the step time stays the same, the input is not the cause";
   if (s.owner_threads >= a.limits[Threshold::kCovers] * part_claimed(finding.claims)) {
     finding.cause = Cause::kInputTooFewWorkers;
-    finding.advice =
-        "prepare it in several processes (num_workers, multiprocessing), or make that code cheaper: threads take turns "
-        "at Python code, as they share one interpreter (GIL)";
+    finding.advice = words_for(
+        a.meta, {"prepare it in several processes (num_workers, multiprocessing), or make that code cheaper: threads "
+                 "take turns at Python code, as they share one interpreter (GIL)",
+                 "prepare it in several threads or processes, or make that code cheaper: threads take turns at Python "
+                 "code, as they share one interpreter (GIL)"});
     return;
   }
   finding.asleep = s.owner_threads < kHardlyACore * part_claimed(finding.claims);
@@ -230,9 +233,11 @@ bool loader_unknown(const Analysis& a, const Claims& claims) {
                       [&](const auto& place) { return of_loader(place.second); });
 }
 
+constexpr Wording kMoreWorkers{"more loader workers", "more threads or processes that load"};
+
 std::string workers_advice(const Analysis& a, const HostSummary& s, const Claims& claims) {
   const bool unknown = loader_unknown(a, claims);
-  const std::string_view more = unknown ? "more worker processes" : "more loader workers";
+  const std::string_view more = unknown ? "more worker processes" : words_for(a.meta, kMoreWorkers);
   const std::string_view kept = unknown ? "" : " persistent,", cheaper = unknown ? "code in them" : "transforms";
   const auto host = host_time(a.host);
   const std::string now = fmt::format("there {} {}", s.helpers == 1 ? "is" : "are", s.helpers);
@@ -261,7 +266,8 @@ void may_be_restarts(const Analysis& a, const IdleParts& parts, Finding& finding
       fmt::format("{} of it lies around the starts of processes that run the same command as the one on the GPU, each "
                   "after another of them had ended: they may be workers that are started anew",
                   human_percent(after)));
-  finding.advice = "keep the workers between epochs (persistent_workers=True); if they are kept: " + finding.advice;
+  finding.advice = fmt::format("keep the workers between epochs{}; if they are kept: {}",
+                               words_for(a.meta, {" (persistent_workers=True)", ""}), finding.advice);
 }
 
 // "the data loader, whose workers wait"; of what need not be one "its worker processes, which wait".
@@ -298,7 +304,7 @@ void has_slow_batches(const Analysis& a, const HostSummary& s, const Loader& loa
                         : ": on average they are fast enough, or wait for something themselves"));
   if (ahead) finding.cause = Cause::kBurstyInput, finding.candidates.clear();
   finding.advice = "look at the slowest batches: larger prefetch";
-  if (room_for_workers(a)) finding.advice += ", or more loader workers";
+  if (room_for_workers(a)) finding.advice += fmt::format(", or {}", words_for(a.meta, kMoreWorkers));
   // What is ready waits, too, for a main thread that has no core.
   if (!finding.cause && may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
   say_who_works(a, s, finding);
@@ -321,7 +327,8 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
                     "they wait for something, such as storage, a connection, a pipe or a lock",
                     human_percent(at_work), human_percent(s.helper_cpu / static_cast<double>(s.helpers))));
     finding.advice = "read ahead there, or copy the data to a local disk";
-    if (room_for_workers(a)) finding.advice += "; more loader workers only if that can serve them";
+    if (room_for_workers(a))
+      finding.advice += fmt::format("; {} only if that can serve them", words_for(a.meta, kMoreWorkers));
   } else if (loader.busy >= a.limits[Threshold::kWorkersFull]) {
     finding.cause = Cause::kInputTooFewWorkers;
   } else {

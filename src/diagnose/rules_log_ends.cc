@@ -284,9 +284,11 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (!memory.held) std::erase(finding.candidates, Cause::kUnreleasedAfterWork);
   if (!memory.stands) std::erase(finding.candidates, Cause::kHang);
   finding.would_overturn = "kernels in a longer recording";
-  finding.advice =
-      "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "
-      "itself: headroom run -- CMD";
+  finding.advice = words_for(
+      a.meta, {"check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record "
+               "the job itself: headroom run -- CMD",
+               "check what cudaGetDeviceCount() says, that it was built with CUDA, and CUDA_VISIBLE_DEVICES; record "
+               "the job itself: headroom run -- CMD"});
   if (memory.held && !memory.starts && !of_the_job && is_imported(a.meta)) {  // CUDA has a context there
     finding.candidates.insert(finding.candidates.begin() + 1, Cause::kInteractiveHoldingGpu);
     finding.advice =

@@ -12,6 +12,7 @@
 #include "diagnose/unseen.h"
 #include "diagnose/users.h"
 #include "diagnose/words.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -46,9 +47,11 @@ std::string mask_sentence(const Analysis& a) {
                      holders.size() == 1 ? "process" : "processes");
 }
 
-constexpr const char* kChecks =
+constexpr Wording kChecks{
     "check torch.cuda.is_available(), the CUDA build (torch.version.cuda is None for a CPU-only one), "
-    "CUDA_VISIBLE_DEVICES, and that the model and its data are moved to the GPU";
+    "CUDA_VISIBLE_DEVICES, and that the model and its data are moved to the GPU",
+    "check what cudaGetDeviceCount() says, that it was built with CUDA, CUDA_VISIBLE_DEVICES, and that the model and "
+    "its data are moved to the GPU"};
 
 Finding never_finding(const Analysis& a, std::string title) {
   Finding finding;
@@ -59,7 +62,7 @@ Finding never_finding(const Analysis& a, std::string title) {
   finding.confidence = Confidence::kHigh;
   finding.tiers = "NP";
   finding.title = std::move(title);
-  finding.advice = kChecks;
+  finding.advice = words_for(a.meta, kChecks);
   finding.bound = "unknown: nothing of this run shows how fast the GPU would be";
   return finding;
 }
@@ -111,7 +114,7 @@ void may_hang(const Analysis& a, Finding& finding) {
     finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   finding.evidence.push_back(owner_sentence(s));
   finding.advice = fmt::format("see what it waits for ({}): it may wait for ever; if it is not to use the GPU: {}",
-                               stack_tool(a), kChecks);
+                               stack_tool(a), words_for(a.meta, kChecks));
 }
 
 bool failed_by_itself(const Analysis& a) {
@@ -190,7 +193,8 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
     finding.title += " before it failed";
     finding.confidence = Confidence::kMedium;
     finding.told_apart_from.erase(finding.told_apart_from.begin());
-    finding.advice = fmt::format("see in its output why it failed; if it was to be on the GPU by then: {}", kChecks);
+    finding.advice = fmt::format("see in its output why it failed; if it was to be on the GPU by then: {}",
+                                 words_for(a.meta, kChecks));
   }
   finding.would_overturn =
       "headroom doctor: in a container the driver may list the job under a pid that cannot be matched";

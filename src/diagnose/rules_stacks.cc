@@ -12,6 +12,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "model/named_causes.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -93,11 +94,12 @@ void follow_the_link(const Analysis& a, Finding& finding) {
 
 // The driver clears memory that it gets back: an H200 counted as utilised for that (driver 580). What is copied from
 // the device is not counted here.
-void gives_memory_back(Finding& finding) {
+void gives_memory_back(const Analysis& a, Finding& finding) {
   finding.title = "The GPU copies from or within its memory, or the driver clears it, and no kernel runs meanwhile";
   finding.candidates = {Cause::kAllocatorChurn, Cause::kSyncPoints};
   finding.advice =
-      "keep memory instead of giving it back each time (torch.cuda.empty_cache(), a tensor of another size)";
+      fmt::format("keep memory instead of giving it back each time ({})",
+                  words_for(a.meta, {"torch.cuda.empty_cache(), a tensor of another size", "cudaFree, cudaMalloc"}));
 }
 
 // Where nearly all of it is the job's own code, and no kernel beside it, no batch makes it shorter: one function of it
@@ -152,10 +154,11 @@ std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
     finding.evidence.push_back(
         fmt::format("for {} of it the driver counted the GPU as utilised while its compute engine was not active",
                     human_duration(by_readings)));
-  finding.advice = "copy from pinned memory without waiting (pin_memory=True, non_blocking=True)";
+  finding.advice = words_for(a.meta, {"copy from pinned memory without waiting (pin_memory=True, non_blocking=True)",
+                                      "copy from pinned memory (cudaHostAlloc) without waiting (cudaMemcpyAsync)"});
   exclude_copies(a, finding);
   if (read_only && !may_be(finding, Cause::kPageableCopies))
-    gives_memory_back(finding);
+    gives_memory_back(a, finding);
   else
     follow_the_link(a, finding);
   gains_at_most(a, finding, "if the GPU did not wait for copies at all");

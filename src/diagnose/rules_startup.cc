@@ -142,7 +142,8 @@ void say_it_is_provisional(const Analysis& a, Finding& finding) {
 // What to change in it, where nothing is imported after a first kernel.
 void advise_on_start(const Analysis& a, Finding& finding) {
   finding.may_import_late = may_import_late(a, finding.claims);
-  finding.advice = kKeepWarm + (finding.may_import_late ? "; import late" : "");
+  finding.advice = kKeepWarm;
+  if (finding.may_import_late) finding.advice += words_for(a.meta, {"; import late", ""});
   const auto code = costs_later(a, finding.claims);
   if (!code) return;
   finding.advice = fmt::format("change {} first: it costs later, too", code->spot());

@@ -10,6 +10,7 @@
 #include "base/human.h"
 #include "diagnose/rules.h"
 #include "diagnose/work_during.h"
+#include "model/observations.h"
 
 // Scripts whose steps take the GPU in turns with steps that do not.
 namespace headroom::diagnose {
@@ -162,9 +163,10 @@ void say_what_it_did(const Analysis& a, Finding& finding) {
     finding.evidence = {fmt::format("meanwhile it used {} cores, {} of them process {} ({})",
                                     human_figure(work.cores, 2), human_figure(work.most, 2), work.busiest.pid,
                                     name_of(work.busiest))};
-    finding.advice =
+    finding.advice = fmt::format(
         "run the steps that need no GPU beside the others, or before a GPU is asked for; if these were meant to use "
-        "it, check that they can (torch.cuda.is_available())";
+        "it, check that they can ({})",
+        words_for(a.meta, {"torch.cuda.is_available()", "cudaGetDeviceCount()"}));
   } else {
     finding.candidates = {Cause::kStepsWithoutGpu, Cause::kSlowStorage, Cause::kLoggingUpload,
                           Cause::kEpochEndHostWork};

@@ -9,6 +9,7 @@
 #include "diagnose/pauses.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -198,7 +199,8 @@ std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts
                                          restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
   append(finding.evidence, recurrences(a, finding.claims));
   append(finding.evidence, growth(a, finding.claims));
-  finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";
+  finding.advice = fmt::format("keep the workers between epochs{}, or make them start faster",
+                               words_for(a.meta, {" (persistent_workers=True)", ""}));
   say_how_they_ended(restarts, finding);
   name_the_workers_code(a, finding);
   gains_at_most(a, finding, "if the GPU never waited for its data");

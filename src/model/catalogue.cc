@@ -22,10 +22,12 @@ constexpr std::array kCauses{
         .id = "job_never_uses_gpu",
         .number = "A1",
         .words = "the job never uses its GPU",
-        .observe =
-            {"nvidia-smi while it trains; torch.cuda.is_available()",
-             "nvidia-smi while it trains: its process is not in the list? Then have it print torch.cuda.is_available()",
-             true},
+        .observe = {"nvidia-smi while it trains; torch.cuda.is_available()",
+                    {"nvidia-smi while it trains: its process is not in the list? Then have it print "
+                     "torch.cuda.is_available()",
+                     "nvidia-smi while it trains: its process is not in the list? Then have it print what "
+                     "cudaGetDeviceCount() says"},
+                    true},
         .needs = "N",
         .beyond = "",
         .signature =
@@ -379,7 +381,9 @@ constexpr std::array kCauses{
         .id = "memory_limited",
         .number = "A24",
         .words = "batch limited by device memory",
-        .observe = {"the allocator's own peak", "have the job print torch.cuda.max_memory_allocated() at its end"},
+        .observe = {"the allocator's own peak",
+                    {"have the job print torch.cuda.max_memory_allocated() at its end",
+                     "have the job print what cudaMemGetInfo() says when it has allocated most"}},
         .needs = "N",
         .beyond = "",
         .signature = "device memory full when the job failed, or its own words",

@@ -86,12 +86,21 @@ class AccountSet {
   std::uint32_t bits_ = 0;
 };
 
+// Advice: as PyTorch and Python call things, and, where it differs, for a program without Python (words_for()): with
+// CUDA's own calls, and with threads or processes of its own for a DataLoader's.
+struct Wording {
+  constexpr Wording() = default;
+  constexpr Wording(const char* both) : python(both), native(both) {}
+  constexpr Wording(const char* of_python, const char* of_native) : python(of_python), native(of_native) {}
+  std::string_view python, native;
+};
+
 // What there is to look at, and how.
 struct Observation {
   std::string_view words;  // "step times per rank"
   // An instruction, "" where the words are one. {stacks} stands for what shows the stacks of process PID,
   // {or_one_thread} for a job with fewer threads, where that is another job.
-  std::string_view how;
+  Wording how;
   bool of_process = false;  // it looks at the job while that runs
 };
 // Which calls hold the host.
@@ -157,14 +166,14 @@ static_assert(in_order_of_ids(kMechanisms));
 struct Fix {
   Cause cause;
   std::string_view id;  // JSON; no two fixes share one
-  std::string_view title;
+  Wording title;
   Mechanism mechanism;
   Safety safety;
   std::string_view why_safe;
   Effort effort;
-  std::string_view apply;
-  std::string_view verify;
-  std::string_view undo;
+  Wording apply;
+  Wording verify;
+  Wording undo;
   double stays = 0;  // of the claimed time, whatever is done: 0.5 where something is done half as often
 };
 [[nodiscard]] std::span<const Fix> fixes_of(Cause cause);  // the one to try first, first

@@ -15,8 +15,8 @@ TEST(Catalogue, EveryRowSaysWhatItRestsOnAndWhatWouldOverturnIt) {
     EXPECT_TRUE(ids.insert(row.id).second);
     for (const std::string_view text : {row.words, row.signature, row.look_alikes, row.overturn}) EXPECT_NE(text, "");
     EXPECT_FALSE(row.needs.empty()) << "a rule names it";
-    for (const std::string_view text :
-         {row.signature, row.look_alikes, row.overturn, row.beyond, row.observe.words, row.observe.how})
+    for (const std::string_view text : {row.signature, row.look_alikes, row.overturn, row.beyond, row.observe.words,
+                                        row.observe.how.python, row.observe.how.native})
       EXPECT_FALSE(text.ends_with('.')) << text;
   }
 }
@@ -30,11 +30,22 @@ TEST(Catalogue, ARootCauseHasAFixAndAFixSaysAll) {
   for (const Fix& fix : all_fixes()) {
     SCOPED_TRACE(fix.id);
     EXPECT_TRUE(ids.insert(fix.id).second);
-    for (const std::string_view text : {fix.title, fix.why_safe, fix.apply, fix.verify, fix.undo}) {
-      EXPECT_NE(text, "");
-      EXPECT_FALSE(text.ends_with('.')) << text;
-    }
+    EXPECT_NE(fix.why_safe, "");
+    for (const Wording& text : {fix.title, fix.apply, fix.verify, fix.undo})
+      for (const std::string_view one : {text.python, text.native}) {
+        EXPECT_NE(one, "");
+        EXPECT_FALSE(one.ends_with('.')) << one;
+      }
   }
+}
+
+TEST(Catalogue, AProgramWithoutPythonIsToldNothingThatIsPythonsOrPyTorchs) {
+  for (const Fix& fix : all_fixes())
+    for (const std::string_view text :
+         {fix.title.native, fix.apply.native, fix.verify.native, fix.undo.native, fix.why_safe})
+      for (const char* word : {"DataLoader", "torch", "Torch", "Python", "python", "num_workers", "import ", "imports",
+                               ".item()", "collate_fn", "autocast", "pin_memory", "prefetch_factor", "no_sync"})
+        EXPECT_EQ(text.find(word), std::string::npos) << fix.id << ": " << text;
 }
 
 TEST(Catalogue, FixesAreFoundByTheirCause) {

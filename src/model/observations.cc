@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "model/advice_words.h"
-#include "model/native_words.h"
 
 namespace headroom {
 
@@ -73,7 +72,8 @@ constexpr std::array kInstead{
     Instead{Cause::kEpochWorkerRestart,
             'P',
             {"a run with workers that stay",
-             "headroom run -- CMD with DataLoader(..., persistent_workers=True), and headroom compare"}},
+             {"headroom run -- CMD with DataLoader(..., persistent_workers=True), and headroom compare",
+              "headroom run -- CMD with processes that load and go on between epochs, and headroom compare"}}},
     Instead{Cause::kHostGraphBuilding,
             'Y',
             {"headroom stacks: what it was at while the GPU was idle",
@@ -138,6 +138,10 @@ bool without_python(const RecordingMeta& meta) {
                       [](const MissingTier& one) { return one.tier == 'Y'; });
 }
 
+std::string_view words_for(const RecordingMeta& meta, const Wording& advice) {
+  return without_python(meta) ? advice.native : advice.python;
+}
+
 std::string_view next_observation(Cause cause, const RecordingMeta& meta) { return look_at(cause, meta).words; }
 
 std::string_view next_observation(Cause cause, const Finding& finding, const RecordingMeta& meta) {
@@ -146,10 +150,10 @@ std::string_view next_observation(Cause cause, const Finding& finding, const Rec
 
 std::string step_of_observation(Cause cause, const Finding& finding, const RecordingMeta& meta) {
   const Observation& look = look_at(cause, finding, meta);
-  std::string how(look.how.empty() ? look.words : look.how);
+  const std::string_view told = words_for(meta, look.how);
+  std::string how(told.empty() ? look.words : told);
   put(how, "{stacks}", without_python(meta) ? kNativeStacks : "headroom stacks --pid PID");
   put(how, "{or_one_thread}", one_thread_each(meta) ? "" : ", or with OMP_NUM_THREADS=1");
-  if (without_python(meta)) how = native_words(std::move(how));
   const bool gone = job_is_over(meta) || is_imported(meta);
   return look.of_process && gone ? "in the next run, " + how : how;
 }

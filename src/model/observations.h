@@ -27,7 +27,10 @@ namespace headroom {
 // Python stacks were asked for, nothing kept them from being read, and there are none: the job is no Python program.
 [[nodiscard]] bool without_python(const RecordingMeta& meta);
 
-// What shows the stacks of such a program.
+// Advice as the program of a recording calls things.
+[[nodiscard]] std::string_view words_for(const RecordingMeta& meta, const Wording& advice);
+
+// What shows the stacks of a program without Python.
 inline constexpr std::string_view kNativeStacks = "gdb -p PID -batch -ex 'thread apply all bt'";
 
 }  // namespace headroom

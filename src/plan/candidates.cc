@@ -13,7 +13,6 @@
 #include "base/strings.h"
 #include "model/advice_words.h"
 #include "model/named_causes.h"
-#include "model/native_words.h"
 #include "model/observations.h"
 #include "plan/fill.h"
 #include "plan/fit.h"
@@ -134,7 +133,7 @@ class Maker {
     option.id = fix.id;
     option.finding = index;
     option.cause = fix.cause;
-    option.title = fix.title;
+    option.title = words_for(e_.meta, fix.title);
     option.safety = fix.safety;
     option.why_safe = fix.why_safe;
     option.effort = info(fix.effort).name;
@@ -158,9 +157,6 @@ class Maker {
     how_much(fix, finding, made);
     measured(made);
     if (!made.measured) keep_within_limits(e_, model_, made);
-    if (without_python(e_.meta))
-      for (std::string* text : {&option.title, &option.apply, &option.verify, &option.undo, &option.why_safe})
-        *text = native_words(std::move(*text));
     if (!is_there(made)) made_.push_back(std::move(made));
   }
 
@@ -200,8 +196,9 @@ class Maker {
   [[nodiscard]] std::string_view applied(const Fix& fix) const {
     const auto row =
         std::find_if(kElsewhere.begin(), kElsewhere.end(), [&](const Elsewhere& one) { return one.fix == fix.id; });
-    if (row == kElsewhere.end()) return fix.apply;
-    return request_.loader == Loader::kPool ? row->pool : request_.loader == Loader::kOther ? row->other : fix.apply;
+    if (row != kElsewhere.end() && request_.loader == Loader::kPool) return row->pool;
+    if (row != kElsewhere.end() && request_.loader == Loader::kOther) return row->other;
+    return words_for(e_.meta, fix.apply);
   }
 
   // For two causes of a set the same may be to do: that is one option, for either of them.

@@ -65,8 +65,8 @@ void take(const Remedy& remedy, const Finding& finding, Option& option) {
 void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding, const Numbers& known,
                     Option& option) {
   if (fix.id == "end_the_hang" && job_is_over(e.meta)) option.apply = "in the next run, " + option.apply;
-  option.verify = fix.verify;
-  option.undo = fix.undo;
+  option.verify = words_for(e.meta, fix.verify);
+  option.undo = words_for(e.meta, fix.undo);
   if (finding && finding->remedy && finding->remedy->fix == fix.id) return take(*finding->remedy, *finding, option);
   if (fix.id == "faster_startup") {
     option.apply = start_as_seen(e, finding, option.apply);

@@ -77,7 +77,7 @@ class LoaderWorkers {
     option_.why_safe = "it changes nothing";
     option_.promises = false;
     option_.gain = {.none = "none"};
-    option_.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
+    option_.verify = which_is_faster("FEWER,MORE");
   }
 
   // Whether stacks were looked at in the time that this finding claims, and were in no loader there.
@@ -102,7 +102,8 @@ class LoaderWorkers {
   [[nodiscard]] std::string how() const {
     if (by_sleeping_threads()) return e_.findings[*made_.change.finding].advice;
     if (said_ && said_->value != workers_)
-      return fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said_->name, workers_, said_->words);
+      return fmt::format("{}{} instead of {}{}", said_->name, workers_, said_->words,
+                         words_for(e_.meta, {" (num_workers of the DataLoader)", ""}));
     if (no_loader_seen()) return "if it loads data there: " + by_processes();
     if (request_.loader == Loader::kPool || request_.loader == Loader::kOther || without_python(e_.meta))
       return by_processes();
@@ -125,11 +126,16 @@ class LoaderWorkers {
     if (by_sleeping_threads())
       option_.title = "More loader threads", option_.verify = "time per step with twice as many threads";
     else if (!probed_)
-      option_.verify = fmt::format("headroom probe --vary num_workers={},{} -- CMD {{num_workers}}: which is faster",
-                                   said_     ? fmt::format("{}", said_->value)
-                                   : e_.host ? fmt::format("{}", e_.host->helpers)
-                                             : "NOW",
-                                   workers_);
+      option_.verify = which_is_faster(fmt::format("{},{}",
+                                                   said_     ? fmt::format("{}", said_->value)
+                                                   : e_.host ? fmt::format("{}", e_.host->helpers)
+                                                             : "NOW",
+                                                   workers_));
+  }
+
+  [[nodiscard]] std::string which_is_faster(std::string_view numbers) const {
+    return fmt::format("headroom probe --vary {0}={1} -- CMD {{{0}}}: which is faster",
+                       words_for(e_.meta, {"num_workers", "workers"}), numbers);
   }
 
   const Explanation& e_;
