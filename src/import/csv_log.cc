@@ -121,6 +121,7 @@ class CsvReader {
     listed_ = 0;
     ColumnsPerGpu split = columns_per_gpu(names);
     gpus_ = std::move(split.gpus);
+    reader_.had_other_runs(std::move(split.other_runs));
     const auto find = [&](std::string_view name) {
       return split.left_out.count(name) > 0 ? std::optional(ColumnRule{}) : csv_column(name);
     };

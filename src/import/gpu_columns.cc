@@ -47,6 +47,35 @@ std::vector<std::string_view> take_hosts(std::vector<std::string_view>& names) {
   return hosts;
 }
 
+// The run that a column of Weights & Biases is of: "lively-sun-4 - system/gpu.0.gpu"; "" of other columns.
+std::string_view run_of(std::string_view name) {
+  const auto end = name.rfind(" - system");
+  return end == std::string_view::npos || !csv_column(name) ? std::string_view() : trim(name.substr(0, end));
+}
+
+// A chart of several runs has columns of each: the first is read.
+struct Runs {
+  explicit Runs(const std::vector<std::string_view>& names) {
+    for (const std::string_view name : names) {
+      const auto run = run_of(name);
+      if (run.empty()) continue;
+      if (first.empty()) first = run;
+      if (run != first) others.insert(run);
+      if (run == first) skipped += fmt::format("{}{}=-", skipped.empty() ? "" : ",", name);
+    }
+  }
+  [[nodiscard]] bool is_other(std::string_view name) const { return !others.empty() && others.contains(run_of(name)); }
+  [[nodiscard]] std::string words() const {
+    if (others.empty()) return "";
+    return fmt::format("{} is read, and {} left out (--columns '{}' reads {} instead)", first,
+                       fmt::format("{} {}", fmt::join(others, ", "), others.size() == 1 ? "is" : "are"), skipped,
+                       others.size() == 1 ? "it" : "the next");
+  }
+  std::string_view first;
+  std::set<std::string_view> others;
+  std::string skipped;
+};
+
 // What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
 // thing of a GPU comes last, where it is left out by its name.
 ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
@@ -58,7 +87,12 @@ ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
   std::vector<std::string_view> shared, again, of_which;
   const std::set<std::string_view> all_names(names.begin(), names.end());
   std::vector<std::size_t> shared_cells;
+  const Runs runs(names);
   for (std::size_t i = 0; i < names.size(); ++i) {
+    if (runs.is_other(names[i])) {
+      of_which.push_back(names[i]);
+      continue;
+    }
     auto rule = csv_column(names[i]);
     const bool metric = rule && rule->role == ColumnRole::kMetric;
     if (metric && !rule->gpu && is_first_of_several(names[i], all_names)) rule->gpu = 0;
@@ -77,8 +111,8 @@ ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
       shared_cells.push_back(i);
     }
   }
-  if (gpus.empty()) return {std::move(names), {}, {}};
-  ColumnsPerGpu split{std::move(shared), {}, {of_which.begin(), of_which.end()}};
+  if (gpus.empty()) return {std::move(names), {}, {}, {}};
+  ColumnsPerGpu split{std::move(shared), {}, {of_which.begin(), of_which.end()}, runs.words()};
   auto& all = split.names;
   all.emplace_back("index");
   const bool named = !gpus.rbegin()->first.first.empty();
@@ -122,7 +156,7 @@ std::optional<ColumnsPerGpu> split_by_repeats(const std::vector<std::string_view
   while (end - block >= width && std::equal(begin, second, block)) block += width;
   const bool whole = std::all_of(block, end, [](std::string_view name) { return name.empty(); });
   if (!whole || std::none_of(begin, second, is_metric)) return std::nullopt;
-  ColumnsPerGpu split{{names.begin(), second}, {}, {}};
+  ColumnsPerGpu split{{names.begin(), second}, {}, {}, {}};
   const bool numbered = std::any_of(begin, second, names_gpu);
   const auto shared = static_cast<std::size_t>(begin - names.begin());
   for (std::size_t gpu = 0; gpu < static_cast<std::size_t>((block - begin) / width); ++gpu) {

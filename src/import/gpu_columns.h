@@ -19,7 +19,8 @@ struct GpuOfRow {
 struct ColumnsPerGpu {
   std::vector<std::string_view> names;  // of the columns of one GPU
   std::vector<GpuOfRow> gpus;           // empty: a row is about one GPU
-  std::set<std::string_view> left_out;  // of `names`: no word says which GPU they are about
+  std::set<std::string_view> left_out;  // of `names`: no word says which GPU they are about, or of another run
+  std::string other_runs;  // in words, which runs those are, and how they are read instead; "": of one run, or of none
 };
 // "node01_gpu0_util": a host in front of a column of one GPU. A host has a number in its name, which "max_gpu0_util"
 // has not. Nothing of other names.

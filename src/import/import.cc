@@ -18,11 +18,11 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "base/visible.h"
-#include "import/blank_table.h"
 #include "import/column_rows.h"
 #include "import/line_prefixes.h"
 #include "import/log_reader.h"
 #include "import/log_records.h"
+#include "import/plain_text.h"
 #include "import/step_times.h"
 #include "import/table.h"
 #include "import/trace.h"
@@ -32,8 +32,6 @@
 namespace headroom {
 
 namespace {
-
-constexpr std::size_t kHead = std::size_t{1} << 16;  // tells the format: a trace tells facts of its devices first
 
 bool is_utf16(std::string_view text) { return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"); }
 
@@ -86,51 +84,6 @@ bool is_our_own(std::string_view text) {
   return trim(text.substr(1)).starts_with("\"recording\"");
 }
 
-// Whether these are the names of all columns, and one of them is a time.
-bool names_a_time(std::string_view columns) {
-  if (columns.find('=') != std::string_view::npos) return false;
-  const std::vector<std::string_view> names = split(columns, ',');
-  return std::any_of(names.begin(), names.end(), [](std::string_view name) {
-    const auto rule = csv_column(trim(name));
-    return rule && rule->role == ColumnRole::kTimestamp;
-  });
-}
-
-// The log without the times in front of its lines, where those of its format are read from lines of their own;
-// `columns` are those of its rows, from whoever knows them.
-std::optional<std::string> timed_by_lines(std::string_view text, std::string_view columns = "") {
-  const bool told = !columns.empty() && columns.find('=') == std::string_view::npos;
-  auto plain = stamps_as_lines(text, names_a_time(columns));
-  const std::string_view head = text.substr(0, kHead);
-  if (!plain || has_prefixes(head) || sniff_table(head) != LogFormat::kUnknown) return std::nullopt;
-  const LogFormat format = sniff_log(*plain);
-  const bool reads = told || format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv ||
-                     format == LogFormat::kDcgm || format == LogFormat::kDmon || format == LogFormat::kPmon;
-  return reads ? std::move(plain) : std::nullopt;
-}
-
-// What a terminal shows of it; nothing where that is the text itself.
-std::optional<std::string> on_terminal(std::string_view text) {
-  const std::string_view head = text.substr(0, kHead);
-  if (head.find("\x1b[") == std::string_view::npos || head.find('\0') != std::string_view::npos) return std::nullopt;
-  return without_escapes(text);
-}
-
-// The lines of a text that is kept in another form; nothing where they stand as they are. Of records whose lines are no
-// log, it is the records that are told of, unless --columns says what is in them.
-std::optional<std::string> plain_lines(std::string_view text, std::string_view columns = "") {
-  const bool rows_are_told = !columns.empty();
-  if (auto shown = on_terminal(text)) return shown;
-  const std::string_view head = text.substr(0, kHead);
-  if (csv_of_blanks(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size())))
-    return csv_of_blanks(text);
-  if (rows_are_told && !row_of_blanks(head.substr(0, head.find('\n'))).empty())
-    return rows_of_blanks(text, split(columns, ',').size());
-  const auto begin = lines_of_records(head.substr(0, head.size() < text.size() ? head.rfind('\n') : head.size()));
-  if (!begin || (!rows_are_told && sniff_log(*begin) == LogFormat::kUnknown)) return std::nullopt;
-  return head.size() < text.size() ? lines_of_records(text) : begin;
-}
-
 // By the first line that tells it; a log of messages alone is nvidia-smi's, which failed.
 LogFormat format_by_lines(std::string_view text) {
   constexpr std::uint32_t kLines = 200;
@@ -152,7 +105,7 @@ LogFormat format_by_lines(std::string_view text) {
 
 LogFormat sniff_log(std::string_view text) {
   if (text.starts_with(std::string_view("SQLite format 3\0", 16))) return LogFormat::kRecording;
-  text = text.substr(0, kHead);
+  text = text.substr(0, kLogHead);
   if (is_utf16(text)) {
     const std::string narrow = from_utf16(text);
     return sniff_log(narrow);
@@ -171,7 +124,7 @@ LogFormat sniff_log(std::string_view text) {
 
 Result<LogFormat> format_of_file(const std::string& path) {
   HR_TRY(ByteStream bytes, ByteStream::open(path));
-  const LogFormat format = sniff_log(bytes.peek(kHead));
+  const LogFormat format = sniff_log(bytes.peek(kLogHead));
   return format == LogFormat::kRecording && !bytes.packed() && is_nsys(path) ? LogFormat::kNsys : format;
 }
 
@@ -323,6 +276,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kRocmText:
     case LogFormat::kAmdText:
     case LogFormat::kTegrastats:
+    case LogFormat::kRadeontop:
     case LogFormat::kPowermetrics:
     case LogFormat::kAfterburner:
     case LogFormat::kTypeperf:
@@ -390,7 +344,7 @@ std::optional<ByteStream> rows_in_records(ByteStream& bytes, std::string_view he
 
 Result<std::optional<Recording>> import_stream(const std::string& path, ByteStream& bytes,
                                                const ImportOptions& options) {
-  const std::string_view head = bytes.peek(kHead);
+  const std::string_view head = bytes.peek(kLogHead);
   const LogFormat format = format_of(path, head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
   const auto rows_of = [&](ByteStream& rows) -> Result<std::optional<Recording>> {

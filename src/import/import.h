@@ -31,6 +31,7 @@ enum class LogFormat : std::uint8_t {
   kRocmText,
   kAmdText,
   kTegrastats,
+  kRadeontop,
   kPowermetrics,
   kAfterburner,
   kTypeperf,

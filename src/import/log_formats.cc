@@ -37,6 +37,7 @@ constexpr std::array kFormatNames{
         "CloudWatch's Datapoints"},
     FormatName{LogFormat::kRocmText, "rocm-smi", "rocm-smi, again and again into one file, each after a date"},
     FormatName{LogFormat::kAmdText, "amd-smi", "amd-smi monitor -w 1, with --csv or without"},
+    FormatName{LogFormat::kRadeontop, "radeontop", "radeontop -d gpu.log"},
     FormatName{LogFormat::kTegrastats, "tegrastats", "tegrastats, of a Jetson"},
     FormatName{LogFormat::kPowermetrics, "powermetrics", "powermetrics --samplers gpu_power, of a Mac"},
     FormatName{LogFormat::kAfterburner, "afterburner", "MSI Afterburner's hardware monitoring log (.hml)"},

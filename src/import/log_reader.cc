@@ -95,6 +95,10 @@ void LogReader::had_decimal_commas(const std::string& number) {
   builder_.data().extra["decimal_commas"] = fmt::format("'{}' as {}", number, point);
 }
 
+void LogReader::had_other_runs(std::string words) {
+  if (!words.empty()) builder_.data().extra["other_runs"] = std::move(words);
+}
+
 Nanos LogReader::time_of_day(Nanos time) {
   constexpr Nanos kMostDays = 10'000;  // a log that jumps to and fro is not longer than that
   days_used_ = true;

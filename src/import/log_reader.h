@@ -97,6 +97,7 @@ class LogReader {
   void number_rows();
   // Commas were read as decimal points, as in `number`.
   void had_decimal_commas(const std::string& number);
+  void had_other_runs(std::string words);  // "": none
   // A column that may tell rows of one time apart, and is not called so.
   void set_candidate(std::string_view column) { builder_.data().may_tell_apart = column; }
   // One row of readings; `cells` has as many texts as the columns. Skipped, and counted, when its time cannot be read.

@@ -55,6 +55,21 @@ TEST(OtherTools, TegrastatsTellsTheUseOfAJetson) {
   EXPECT_THAT(import_error(untimed).hint, HasSubstr("--log-interval"));
 }
 
+TEST(OtherTools, RadeontopsDumpIsATable) {
+  std::string text = "Dumping to gpu.log, until termination.\n";
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "174160000{}.123456: bus 03, gpu {}.50%, ee 0.00%, vgt 5.83%, ta 12.50%, vram 20.10% 1608.00mb, gtt 3.10% "
+        "254.42mb, mclk 100.00% 0.875ghz, sclk 43.19% 0.760ghz\n",
+        s, 48 + s);
+  const Recording r = read_log(text);
+  EXPECT_EQ(r.meta.origin, "import:radeontop");
+  EXPECT_THAT(times(r), ElementsAre(0, 1, 2));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.485, 0.495, 0.505));
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 1608.0 * (1 << 20));
+  EXPECT_EQ(values(r, Metric::kSmClock)[0], 760);
+}
+
 TEST(OtherTools, PowermetricsTellsTheUseOfAMac) {
   std::string text = "Machine model: Mac14,6\n\n";
   for (int s = 0; s < 3; ++s)

@@ -11,8 +11,6 @@
 
 namespace headroom {
 
-namespace {
-
 void put_quoted(std::string_view cell, std::string& text) {
   if (cell.find_first_of(",\"\r\n") == std::string_view::npos) {
     text += cell;
@@ -25,6 +23,8 @@ void put_quoted(std::string_view cell, std::string& text) {
   }
   text += '"';
 }
+
+namespace {
 
 struct DcgmField {
   std::string_view exporter, dmon, column;
@@ -165,6 +165,7 @@ constexpr std::array kLogSigns{
     LogSign{LogFormat::kSmiQuery, "==NVSMI LOG=="},
     LogSign{LogFormat::kTegrastats, " GR3D_FREQ "},
     LogSign{LogFormat::kPowermetrics, "*** Sampled system activity ("},
+    LogSign{LogFormat::kRadeontop, "%, vgt "},
     LogSign{LogFormat::kTypeperf, "(PDH-CSV 4.0)", "\\GPU Engine("},
     LogSign{LogFormat::kAfterburner, "Hardware monitoring log v"},
 };
@@ -247,6 +248,8 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
       return table_of_tegrastats(text);
     case LogFormat::kPowermetrics:
       return table_of_powermetrics(text);
+    case LogFormat::kRadeontop:
+      return table_of_radeontop(text);
     case LogFormat::kAfterburner:
       return table_of_afterburner(text);
     case LogFormat::kTypeperf:

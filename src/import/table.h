@@ -66,6 +66,9 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view line);  // apart by blanks or tabs
 
+// A cell of CSV, in quotes where it needs them.
+void put_quoted(std::string_view cell, std::string& text);
+
 // A line between answers that says when the next one was asked for, such as date(1)'s: the time in it.
 [[nodiscard]] std::optional<std::string> time_of_line(std::string_view line);
 
@@ -76,6 +79,7 @@ inline constexpr std::string_view kNamedProcesses = "named_processes";  // in Lo
 [[nodiscard]] Result<LogTable> table_of_amd_monitor(std::string_view text);   // amd-smi monitor
 [[nodiscard]] Result<LogTable> table_of_tegrastats(std::string_view text);    // of a Jetson
 [[nodiscard]] Result<LogTable> table_of_powermetrics(std::string_view text);  // of a Mac
+[[nodiscard]] Result<LogTable> table_of_radeontop(std::string_view text);     // radeontop -d
 [[nodiscard]] Result<LogTable> table_of_afterburner(std::string_view text);   // MSI Afterburner's .hml
 [[nodiscard]] Result<LogTable> table_of_typeperf(std::string_view text);      // of Windows
 [[nodiscard]] Result<LogTable> table_of_influx(std::string_view text);        // InfluxDB's line protocol

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tools of GPUs without nvidia-smi print: tegrastats of a Jetson, powermetrics of a Mac, amd-smi monitor;
-// and GPUtil of Python.
+// What the tools of GPUs without nvidia-smi print: tegrastats of a Jetson, radeontop, powermetrics of a Mac, amd-smi
+// monitor; and GPUtil of Python.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,6 +61,35 @@ Result<LogTable> table_of_tegrastats(std::string_view text) {
     table.add(row);
   }
   if (table.empty()) return fail(Errc::kInvalidInput, "no line with GR3D_FREQ", "tegrastats --interval 1000 > gpu.log");
+  return table;
+}
+
+// 1741600000.123456: bus 03, gpu 48.33%, ee 0.00%, vgt 5.83%, …, vram 20.10% 1608.00mb, gtt 3.10% 254.42mb,
+// mclk 100.00% 0.875ghz, sclk 43.19% 0.760ghz
+// The bus is that of the GPU's PCI address; older ones do not tell it.
+Result<LogTable> table_of_radeontop(std::string_view text) {
+  LogTable table;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    const auto use = number_behind(line, " gpu ");
+    const auto time = number_at(line);
+    if (use.empty() || time.size() == line.size() || line[time.size()] != ':') continue;
+    LogTable::Row row{{"timestamp", std::string(time)}, {"utilization.gpu", std::string(use)}};
+    if (const auto bus = line.find(" bus "); bus != std::string_view::npos)
+      row["pci.bus_id"] = line.substr(bus + 5, line.find(',', bus) - bus - 5);
+    for (const std::string_view part : split(line, ',')) {
+      const auto words = words_of(part);
+      if (words.size() != 3) continue;
+      if (words[0] == "vram" && words[2].ends_with("mb")) row["memory.used [MiB]"] = number_at(words[2]);
+      if (words[0] == "sclk" && words[2].ends_with("ghz"))
+        row["clocks.sm"] = fmt::format("{:.0f}", 1000 * parse_number<double>(number_at(words[2])).value_or(0));
+    }
+    table.add(row);
+  }
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "radeontop's dump without a line of a GPU", "radeontop -d gpu.log -i 1");
+  table.extra.emplace(kVendor, "amd");
   return table;
 }
 

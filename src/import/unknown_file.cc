@@ -88,8 +88,6 @@ constexpr std::array kTexts{
     Text{"CPU Efficiency:", "means of a whole job, as seff prints them: nothing of what the GPU did when", kLog},
     Text{"|TRESUsageIn", "what sacct keeps of whole jobs: nothing of what the GPU did when", kLog},
     Text{"top - ", "what top prints: processes of the machine, and nothing of a GPU", kLog},
-    Text{"%, vgt ", "what radeontop prints, which is not read",
-         "amd-smi monitor -w 1 --csv > gpu.csv, or rocm-smi again and again, each after a date"},
     Text{",datetime_start,datetime_complete", "a table of a study's trials, as trials_dataframe() makes it", kStudy},
     Text{"CSV output\"\n\"Author:\"", "a table of dstat or dool, of which no column of a GPU is known", kLog},
 };

@@ -170,6 +170,12 @@ std::string commas_read(const Explanation& e) {
   return read == e.meta.extra.end() ? "" : ". Commas in the log were read as decimal points: " + read->second;
 }
 
+// Of a log with columns of several runs: which is read.
+std::string runs_read(const Explanation& e) {
+  const auto runs = e.meta.extra.find("other_runs");
+  return runs == e.meta.extra.end() ? "" : ". Of the runs in the log " + runs->second;
+}
+
 // How far apart the rows of a log without times are, which number of its dates was taken for the day, and that rows
 // were taken as those of several GPUs by their order.
 std::string read_of_times(const Explanation& e) {
@@ -205,8 +211,8 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
             : e.meta.extra.contains("named_processes") ? " only: of processes their names and on which GPU"
                                                        : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
-  return wrap(line + read_of_times(e) + fractions_read(e) + commas_read(e) + columns_left_out(e) + ".", options.width,
-              "Evidence: ", "  ");
+  return wrap(line + read_of_times(e) + runs_read(e) + fractions_read(e) + commas_read(e) + columns_left_out(e) + ".",
+              options.width, "Evidence: ", "  ");
 }
 
 // Never wrapped: a command is there to be copied.

@@ -97,6 +97,8 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   e.losses.clear();
   e.meta.extra["decimal_commas"] = "'73,8' as 73.8";
   EXPECT_THAT(to_text(e, options), HasSubstr("Commas in the log were read as decimal points: '73,8' as 73.8."));
+  e.meta.extra = {{"other_runs", "a is read, and b is left out"}};
+  EXPECT_THAT(to_text(e, options), HasSubstr("Of the runs in the log a is read, and b is left out."));
   e.meta.extra.clear();
   e.losses = {make_loss(LossKind::kSharedSecond, 1, "the log tells whole minutes; rows of one minute are spread")};
   EXPECT_THAT(to_text(e, options), HasSubstr("In the log times tell whole minutes"));
