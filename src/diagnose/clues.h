@@ -55,7 +55,7 @@ struct ClueInfo {
   std::string_view words;  // a clause about the process on the GPU
 };
 inline constexpr std::array kClues{
-    ClueInfo{Clue::kRan, "its main thread used a core"},
+    ClueInfo{Clue::kRan, "its main thread ran long enough to fill most of this time"},
     ClueInfo{Clue::kHardlyRan, "its main thread hardly ran"},
     ClueInfo{Clue::kSlept, "it slept or waited for most of this time"},
     ClueInfo{Clue::kWantedCore, "its main thread waited for a core"},

@@ -139,9 +139,13 @@ Claims unsure_time(const Analysis& a, const Finding& finding, bool ends) {
   });
 }
 
+}  // namespace
+
 std::string counting(Nanos more) {
   return fmt::format(", counting {} of other time that may have the same cause", human_duration(more));
 }
+
+namespace {
 
 // Whether every cause that one names is named by the other, whose bound then holds for each of them.
 bool names_no_more(const Finding& one, const Finding& other) {

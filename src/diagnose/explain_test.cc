@@ -142,6 +142,16 @@ TEST(Explain, AJobThatHasRunNoKernelYetIsSaidToBeStarting) {
   EXPECT_EQ(ended.findings.front().title, "The job held GPU 0 and never ran a kernel on it");
 }
 
+TEST(Explain, AJobThatSleepsAndNeverComputesWaitsForNoCode) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.0; }).sleeping_in(WaitChannel::kPoll);
+  builder.process(100, 1, 0, 60, 0.01).context(100, 0, 1, 60).stacks(100, 0, 60, {"fetch (/u/train.py:5)"});
+  const Explanation e = explain(builder.build());
+  ASSERT_THAT(e.findings.front().title, HasSubstr("never ran a kernel on it: it slept or waited"));
+  EXPECT_TRUE(e.findings.front().mostly_waits);
+  EXPECT_THAT(e.headline, Not(HasSubstr("code of the job")));
+}
+
 TEST(Explain, AJobThatGoesOnIsNeverSaidNeverToHaveHeldAGpu) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 20, 0.01);

@@ -172,9 +172,10 @@ std::string precision_untold(const Analysis& a) {
 // Tensor pipes work on TF32, too, which many libraries use unasked: only their idleness while kernels run tells.
 HealthCheck mixed_precision(const Analysis& a) {
   const std::optional<Pipes> pipes = pipes_of(a);
-  const std::string active = pipes ? fmt::format("tensor pipes active {} of the time, kernels {}",
-                                                 human_percent(pipes->tensor), human_percent(pipes->engine))
-                                   : "";
+  const std::string active =
+      pipes ? fmt::format("in the readings that tell, tensor pipes active {} of the time, kernels {}",
+                          human_percent(pipes->tensor), human_percent(pipes->engine))
+            : "";
   if (auto said = precision_said(a)) {
     if (pipes) said->evidence += "; " + active;
     return *said;
@@ -258,6 +259,7 @@ HealthCheck clocks(const Analysis& a) {
     return {
         "clocks", Answer::kUnknown,
         recorded ? "no clock event reasons were read while it was seen busy" : "clock event reasons were not recorded"};
+  if (low.empty() && a.ledger.busy() == 0) return {"clocks", Answer::kUnknown, "no kernel ran that could show"};
   if (low.empty()) return {"clocks", Answer::kYes, "no lasting limit while busy"};
   return {"clocks", Answer::kNo,
           a.devices.size() > 1 ? gpu_names(a, low) + " lowered while busy" : "lowered while busy"};
@@ -332,9 +334,12 @@ HealthCheck progress(const Analysis& a) {
     return {"progress", Answer::kYes, std::move(ran)};
   }
   if (a.goes_on && a.ledger.busy() == 0) return {"progress", Answer::kUnknown, "no kernel has run yet"};
-  const std::string none =
-      fmt::format("no kernel in the last {} of the time{}", human_percent(a.limits[Threshold::kProgressTail]),
-                  unseen > 0 ? ", as far as samples cover it" : "");
+  const bool never = a.ledger.busy() == 0;
+  const std::string none = fmt::format(
+      "{}{}",
+      never ? "no kernel ran"
+            : fmt::format("no kernel in the last {} of the time", human_percent(a.limits[Threshold::kProgressTail])),
+      unseen > 0 || (never && a.ledger.total(Account::kUnobserved) > 0) ? ", as far as samples cover it" : "");
   if (a.host.late_cpu > a.limits[Threshold::kProgressCpu]) return {"progress", Answer::kYes, none + ", but CPU work"};
   if (!a.job.has_host || !read_late(a)) return {"progress", Answer::kUnknown, none};
   if (a.job.batch.present && !gpu_task_late(a))

@@ -35,8 +35,7 @@ HealthCheck no_out_of_memory(const Analysis& a) {
     return {kCheck, Answer::kNo,
             fmt::format("its output says at {}: {}", a.when(a.out_of_memory->last), a.out_of_memory->words)};
   if (const auto kill = host_kill(a)) return {kCheck, kill->sure ? Answer::kNo : Answer::kUnknown, kill->words};
-  if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
-    return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
+  if (a.window.end >= a.meta.end && a.meta.exit_code == 0) return {kCheck, Answer::kYes, "none that ended the job"};
   return {kCheck, Answer::kUnknown,
           read_its_output(a.meta) ? "neither the end of the job nor a line of its output says that it failed so"
                                   : "its output was not read"};

@@ -40,6 +40,15 @@ TEST(Health, AJobThatComputesToItsEndNeitherHangsNorRunsOutOfMemory) {
   EXPECT_EQ(answer(e, "mixed_precision"), Answer::kUnknown) << "nothing says";
 }
 
+TEST(Health, OfAJobThatNeverComputesNoLastKernelIsToldNorItsClocks) {
+  RecordingBuilder recording(60);
+  recording.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 60, 0.9);
+  recording.meta().exit_code = 0;
+  const Explanation e = explain(recording.build());
+  EXPECT_EQ(check(e, "progress").evidence, "no kernel ran, but CPU work");
+  EXPECT_EQ(answer(e, "clocks"), Answer::kUnknown);
+}
+
 TEST(Health, WhoseTensorPipesCouldTellAndWereNotReadIsSaid) {
   const auto said = [](const std::string& capability) {
     RecordingBuilder builder(60);
@@ -241,8 +250,9 @@ TEST(Health, TensorPipesDoNotTellMixedPrecisionFromTF32) {
               HasSubstr("by 16 bits or by TF32, which headroom.params(precision=...)"));
   EXPECT_EQ(answer(active(0.001, ""), "mixed_precision"), Answer::kNo);
   EXPECT_EQ(answer(active(0.3, "32-true"), "mixed_precision"), Answer::kNo);
-  EXPECT_EQ(check(active(0.3, "bf16"), "mixed_precision").evidence,
-            "the job says precision=bf16; tensor pipes active 30 % of the time, kernels 90 %");
+  EXPECT_EQ(
+      check(active(0.3, "bf16"), "mixed_precision").evidence,
+      "the job says precision=bf16; in the readings that tell, tensor pipes active 30 % of the time, kernels 90 %");
   EXPECT_EQ(answer(active(0.001, "", 0.01), "mixed_precision"), Answer::kUnknown) << "a tenth of the kernels' time";
 }
 

@@ -98,6 +98,9 @@ struct IdleParts {
 // Time whose account marks, output, or stacks of a family tell: no guess by counters.
 [[nodiscard]] Claims told_time(const Analysis& a);
 
+// ", counting 3 s of other time that may have the same cause".
+[[nodiscard]] std::string counting(Nanos more);
+
 // The same, if the claims were widened by all time whose account is not sure: that may have the same cause. Nor is it
 // sure that what helpers did meanwhile was what the process waited for. `ends`: what follows the last kernel, too,
 // whatever it is at then.

@@ -79,12 +79,17 @@ TEST(Kinds, AServerThatNobodyHasAskedYetDoesNotStartUp) {
 }
 
 // The first finding about the start of a process that is told what to do through a pipe, or at a terminal.
-Finding told_what_to_do(WaitChannel channel, bool by_its_child) {
+Finding told_what_to_do(WaitChannel channel, bool by_its_child, const Frames& at = {"main (/u/session.py:5)"},
+                        bool two = false) {
   RecordingBuilder builder(100);
   builder.gpu(0, [](double t) { return t > 30 && std::fmod(t, 10) < 3 ? 1.0 : 0.0; }).sleeping_in(channel);
   builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100);
   if (by_its_child) builder.process(101, 100, 0, 100, 0.02);
-  builder.stacks(100, 0, 100, {"main (/u/session.py:5)"});
+  builder.stacks(100, 0, 100, at);
+  if (two) {
+    builder.gpu(1, [](double t) { return t > 30 && std::fmod(t, 10) < 3 ? 1.0 : 0.0; });
+    builder.process(200, 1, 0, 100, 0.02).context(200, 1, 0, 100).stacks(200, 0, 100, at);
+  }
   for (const Finding& finding : explain(builder.build()).findings)
     if (finding.claims.front().account == Account::kStartup) return finding;
   return {};
@@ -98,6 +103,14 @@ TEST(Kinds, WhoIsToldWhatToDoHasNotBegunToStart) {
   EXPECT_THAT(told_what_to_do(WaitChannel::kPipe, false).candidates,
               ElementsAre(Cause::kInteractiveHoldingGpu, Cause::kStartupLoad));
   EXPECT_EQ(told_what_to_do(WaitChannel::kPipe, true).cause, Cause::kStartupLoad) << "it may wait for what it started";
+  const Finding imports =
+      told_what_to_do(WaitChannel::kPipe, false,
+                      {"<module> (/u/session.py:1)", "_find_and_load (<frozen importlib._bootstrap>:1176)",
+                       "<module> (/usr/lib/python3/site-packages/torch/__init__.py:1)"});
+  EXPECT_THAT(imports.title, Not(HasSubstr("waits"))) << "its stacks say what it did";
+  const Finding both = told_what_to_do(WaitChannel::kPipe, false, {"main (/u/session.py:5)"}, true);
+  EXPECT_THAT(both.title, HasSubstr("before their first kernels processes wait for what comes through a pipe"));
+  EXPECT_THAT(both.advice, HasSubstr("who sends them what they do"));
 }
 
 // 0.35 s each 4 s, which is no long pause, in a function that ran before the first kernel, too, or did not.

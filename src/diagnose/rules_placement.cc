@@ -107,6 +107,7 @@ void may_hang(const Analysis& a, Finding& finding) {
       s.owner_cpu + s.owner_threads + s.owner_delay + s.helper_cpu >= a.limits[Threshold::kHelpersAtWork])
     return;
   finding.title += ": it slept or waited";
+  finding.mostly_waits = true;
   finding.cause.reset();
   finding.candidates = {Cause::kHang, Cause::kStartupLoad, Cause::kJobNeverUsesGpu};
   finding.confidence = Confidence::kMedium;

@@ -55,6 +55,9 @@ TEST(Sets, WhatCompilesAndWhatLoadsAreTwoFindings) {
   EXPECT_NEAR(seconds(e.findings[0].cost()), 12, 1.1);
   EXPECT_EQ(e.findings[1].cause, Cause::kStartupLoad);
   EXPECT_NEAR(seconds(e.findings[1].cost()), 8, 1.1);
+  // Neither gains what the other costs: what is imported is told, and compilers were seen.
+  EXPECT_NEAR(e.findings[0].gain->high, 100.0 / 88, 0.03);
+  EXPECT_NEAR(e.findings[1].gain->high, 100.0 / 92, 0.03);
 }
 
 Explanation retries(const std::vector<double>& said) {
@@ -215,7 +218,8 @@ TEST(Sets, WhatSpeaksForACauseIsSaidAndPutsItBeforeTheOthers) {
   EXPECT_EQ(sends.speaks_for.front(), "it was seen asleep on a connection");
   const Finding runs = rest({.cpu = 0.3}).findings.front();
   EXPECT_EQ(runs.candidates.front(), Cause::kHostGraphBuilding);
-  EXPECT_EQ(runs.speaks_for.front(), "its main thread used a core; its stacks are in its own code")
+  EXPECT_EQ(runs.speaks_for.front(),
+            "its main thread ran long enough to fill most of this time; its stacks are in its own code")
       << runs.evidence.front();
   EXPECT_LT(place(runs, Cause::kInputInMainProcess), place(runs, Cause::kSyncPoints)) << "no stack waits for kernels";
   const Finding sleeps = rest({.wait = WaitChannel::kSleep}).findings.front();

@@ -139,14 +139,19 @@ void may_wait_for_input(const Analysis& a, Finding& finding) {
   const double most = a.limits[Threshold::kMajority] * part_claimed(finding.claims);
   const bool terminal = s.owner_looks.share({WaitChannel::kTerminal}) >= most;
   if (s.helpers > 0 || (!terminal && s.owner_looks.share({WaitChannel::kPipe}) < most)) return;
-  finding.title = fmt::format("Start-up: before its first kernel the process waits {}",
-                              terminal ? "at a terminal" : "for what comes through a pipe or local socket");
+  const bool several = s.owners > 1;
+  finding.title =
+      fmt::format("Start-up: {} {}",
+                  several ? "before their first kernels processes wait" : "before its first kernel the process waits",
+                  terminal ? "at a terminal" : "for what comes through a pipe or local socket");
   finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
-  finding.evidence.emplace_back("it had started no process of its own that could be at the other end");
+  finding.evidence.emplace_back(several ? "none of them had started a process that could be at the other end"
+                                        : "it had started no process of its own that could be at the other end");
   finding.cause.reset();
   finding.candidates = {Cause::kInteractiveHoldingGpu, Cause::kStartupLoad};
   finding.confidence = Confidence::kMedium;
-  finding.advice = "see who sends it what it does first, and when; it may be what is loaded";
+  finding.advice = fmt::format("see who sends {} first, and when; it may be what is loaded",
+                               several ? "them what they do" : "it what it does");
   finding.remedy.reset();
 }
 

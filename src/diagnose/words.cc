@@ -36,12 +36,22 @@ std::string average_words(const HostSummary& s) {
 }
 
 std::string owner_sentence(const HostSummary& s) {
-  std::string text = fmt::format(
-      "{}the main thread of the process on the GPU used {} of a core and waited {} of the time for a free one",
-      average_words(s), human_percent(s.owner_cpu), human_percent(s.owner_delay));
+  const bool several = s.owners > 1;  // these are means over them
+  const std::string used = human_percent(s.owner_cpu), waited = human_percent(s.owner_delay);
+  std::string text =
+      several
+          ? fmt::format(
+                "{}the main threads of {} processes on a GPU used on average {} of a core each and waited {} of the "
+                "time for a free one",
+                average_words(s), s.owners, used, waited)
+          : fmt::format(
+                "{}the main thread of the process on the GPU used {} of a core and waited {} of the time for a free "
+                "one",
+                average_words(s), used, waited);
   if (s.owner_threads >= 0.005) {
     const std::string cores = human_figure(s.owner_threads, 2);
-    text += fmt::format("; its other threads used {} {}", cores, cores == "1" ? "core" : "cores");
+    text += fmt::format("; {} other threads used {} {}{}", several ? "their" : "its", cores,
+                        cores == "1" ? "core" : "cores", several ? " each" : "");
   }
   if (s.owner_io) text += fmt::format("; it was blocked on storage for {}", human_percent(*s.owner_io));
   return text;
@@ -54,7 +64,7 @@ std::vector<std::string> starved_sentence(const Analysis& a, const HostSummary& 
 }
 
 std::string helper_sentence(const HostSummary& s) {
-  if (s.helpers == 0) return "it has no worker processes";
+  if (s.helpers == 0) return s.owners > 1 ? "none of them has worker processes" : "it has no worker processes";
   return fmt::format("{}what it started ({} at once) used {:.1f} cores together, waiting for a core {} of the time",
                      average_words(s), s.helpers == 1 ? "1 process" : fmt::format("{} processes", s.helpers),
                      s.helper_cpu, human_percent(s.helper_delay));

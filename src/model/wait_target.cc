@@ -59,6 +59,8 @@ std::string_view words_of(WaitChannel channel) {
 
 std::string words_of(const WaitTarget& target, const std::string& other_end) {
   const std::string whom = other_end.empty() ? "processes called " + target.name : other_end;
+  const std::string_view the_file =
+      target.name.starts_with("file ") ? "" : "the file ";  // "file 1": its name was hidden
   switch (target.kind) {
     case WaitKind::kConnection:
       return "on a connection to " + target.name + (other_end.empty() ? "" : ", " + other_end);
@@ -74,13 +76,13 @@ std::string words_of(const WaitTarget& target, const std::string& other_end) {
     case WaitKind::kChild:
       return "for the end of " + whom;
     case WaitKind::kFile:
-      return fmt::format("for {} {}", target.name.ends_with('/') ? "files in" : "the file", target.name);
+      return fmt::format("for {}{}", target.name.ends_with('/') ? "files in " : the_file, target.name);
     case WaitKind::kTerminal:
       return "at the terminal " + target.name;
     case WaitKind::kDevice:
       return "for the driver, in " + target.name;
     case WaitKind::kFileLock:
-      return "for a lock on the file " + target.name;
+      return fmt::format("for a lock on {}{}", the_file, target.name);
   }
   return "";
 }

@@ -27,6 +27,9 @@ TEST(WaitTargets, AreWordsForPeople) {
   EXPECT_EQ(words_of({WaitKind::kAccepted, "8888"}, ""), "at its own port 8888, for who connects to it");
   EXPECT_EQ(words_of({WaitKind::kChild, "nvcc", {9}}, "process 9 (nvcc)"), "for the end of process 9 (nvcc)");
   EXPECT_EQ(words_of({WaitKind::kFile, "/data/"}, ""), "for files in /data/");
+  EXPECT_EQ(words_of({WaitKind::kFile, "/data/a.npy"}, ""), "for the file /data/a.npy");
+  EXPECT_EQ(words_of({WaitKind::kFile, "file 1"}, ""), "for file 1") << "its name was hidden";
+  EXPECT_EQ(words_of({WaitKind::kFileLock, "file 1"}, ""), "for a lock on file 1");
 }
 
 TEST(WaitTargets, OfANewerProgramOrNobodyAreNone) {

@@ -49,10 +49,18 @@ std::string_view wrong(const std::string& check) {
 // To compute in full precision is a choice.
 bool is_a_problem(const HealthCheck& check) { return check.good == Answer::kNo && check.check != "mixed_precision"; }
 
+// That kernels ran to the end is why there is no hang: it stands there.
+bool said_by_no_hang(const Explanation& e, const HealthCheck& check) {
+  return check.check == "progress" && std::any_of(e.health.begin(), e.health.end(), [&](const HealthCheck& other) {
+           return other.check == "no_hang" && other.good == check.good && other.evidence == check.evidence;
+         });
+}
+
 std::string checks(const Explanation& e, Answer answer) {
   std::vector<std::string> words;
   for (const HealthCheck& check : e.health)
-    if (check.good == answer) words.push_back(fmt::format("{}{}", subject(check.check), check.evidence));
+    if (check.good == answer && !said_by_no_hang(e, check))
+      words.push_back(fmt::format("{}{}", subject(check.check), check.evidence));
   return join(words, "; ");
 }
 

@@ -108,6 +108,17 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   EXPECT_THAT(to_text(e, TextOptions{}), Not(HasSubstr("rows carry no time")));
 }
 
+TEST(Report, WhyThereIsNoHangIsSaidOnce) {
+  Explanation e = crowded(1);
+  const std::string to_the_end = "kernels ran to the end";
+  e.health = {{"progress", Answer::kYes, to_the_end}, {"no_hang", Answer::kYes, to_the_end}};
+  const std::string text = to_text(e, {.width = 160, .full = true});
+  EXPECT_THAT(text, HasSubstr("In order: no hang: kernels ran to the end."));
+  EXPECT_EQ(count(text, to_the_end), 1U);
+  e.health[1] = {"no_hang", Answer::kUnknown, "a peer may be late"};
+  EXPECT_THAT(to_text(e, {.width = 160, .full = true}), HasSubstr("In order: kernels ran to the end."));
+}
+
 TEST(Report, WhereAJobIsOrWhatWouldTellIsSaidWhileItGoesOn) {
   constexpr const char* kTells = "Progress: not told: what the job prints is not read: not asked for (--output-lines).";
   Explanation e = crowded(1);
