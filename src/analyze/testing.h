@@ -221,6 +221,7 @@ class RecordingBuilder {
     return stacks({.pid = pid, .from = from, .to = to, .frames = frames, .thread = thread});
   }
   RecordingBuilder& stacks(const TestStacks& told) {
+    if (meta_.tiers.find('Y') == std::string::npos) meta_.tiers += 'Y';
     const SourceId process = ids_.at(told.pid);
     const SourceId id = sink_.add_source({SourceKind::kPythonThread,
                                           std::to_string(told.pid) + "/" + std::to_string(told.thread),

@@ -259,7 +259,7 @@ HealthCheck clocks(const Analysis& a) {
     return {
         "clocks", Answer::kUnknown,
         recorded ? "no clock event reasons were read while it was seen busy" : "clock event reasons were not recorded"};
-  if (low.empty() && a.ledger.busy() == 0) return {"clocks", Answer::kUnknown, "no kernel ran that could show"};
+  if (low.empty() && a.ledger.busy() == 0) return {"clocks", Answer::kUnknown, "no kernel was seen that could show"};
   if (low.empty()) return {"clocks", Answer::kYes, "no lasting limit while busy"};
   return {"clocks", Answer::kNo,
           a.devices.size() > 1 ? gpu_names(a, low) + " lowered while busy" : "lowered while busy"};
@@ -337,7 +337,7 @@ HealthCheck progress(const Analysis& a) {
   const bool never = a.ledger.busy() == 0;
   const std::string none = fmt::format(
       "{}{}",
-      never ? "no kernel ran"
+      never ? "no kernel was seen"
             : fmt::format("no kernel in the last {} of the time", human_percent(a.limits[Threshold::kProgressTail])),
       unseen > 0 || (never && a.ledger.total(Account::kUnobserved) > 0) ? ", as far as samples cover it" : "");
   if (a.host.late_cpu > a.limits[Threshold::kProgressCpu]) return {"progress", Answer::kYes, none + ", but CPU work"};

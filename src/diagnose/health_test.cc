@@ -45,7 +45,7 @@ TEST(Health, OfAJobThatNeverComputesNoLastKernelIsToldNorItsClocks) {
   recording.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 60, 0.9);
   recording.meta().exit_code = 0;
   const Explanation e = explain(recording.build());
-  EXPECT_EQ(check(e, "progress").evidence, "no kernel ran, but CPU work");
+  EXPECT_EQ(check(e, "progress").evidence, "no kernel was seen, but CPU work");
   EXPECT_EQ(answer(e, "clocks"), Answer::kUnknown);
 }
 

@@ -53,7 +53,8 @@ std::string owner_sentence(const HostSummary& s) {
     text += fmt::format("; {} other threads used {} {}{}", several ? "their" : "its", cores,
                         cores == "1" ? "core" : "cores", several ? " each" : "");
   }
-  if (s.owner_io) text += fmt::format("; it was blocked on storage for {}", human_percent(*s.owner_io));
+  if (s.owner_io)
+    text += fmt::format("; {} blocked on storage for {}", several ? "they were" : "it was", human_percent(*s.owner_io));
   return text;
 }
 

@@ -76,93 +76,127 @@ struct Runs {
   std::string skipped;
 };
 
-// What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
-// thing of a GPU comes last, where it is left out by its name.
-ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
-  using Place = std::pair<std::string_view, int>;                         // host and index
-  std::map<Place, std::map<std::string, std::size_t, std::less<>>> gpus;  // the column for each thing
-  const std::vector<std::string_view> hosts = take_hosts(names);
-  std::map<std::string, std::string_view, std::less<>> found;  // thing: a header of it
-  std::map<std::string, int, std::less<>> labelled;            // GPUs that labels name
-  std::vector<std::string_view> shared, again, of_which;
-  const std::set<std::string_view> all_names(names.begin(), names.end());
-  std::vector<std::size_t> shared_cells;
-  const Runs runs(names);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (runs.is_other(names[i])) {
-      of_which.push_back(names[i]);
-      continue;
+// Columns whose names say which GPU they are of, and those that all GPUs share. A second column of the same thing of a
+// GPU comes last, where it is left out by its name.
+class NumberedColumns {
+ public:
+  explicit NumberedColumns(std::vector<std::string_view> names)
+      : names_(std::move(names)), hosts_(take_hosts(names_)), runs_(names_), all_names_(names_.begin(), names_.end()) {
+    for (std::size_t i = 0; i < names_.size(); ++i) add(i);
+  }
+
+  // What all GPUs share, their index, and each thing that one of them has a column for.
+  [[nodiscard]] ColumnsPerGpu split() && {
+    if (gpus_.empty()) return {std::move(names_), {}, {}, {}};
+    ColumnsPerGpu split{std::move(shared_), {}, {of_which_.begin(), of_which_.end()}, runs_.words()};
+    auto& all = split.names;
+    all.emplace_back("index");
+    const bool named = !gpus_.rbegin()->first.first.empty();
+    if (named) all.emplace_back("hostname");
+    for (const auto& [thing, header] : found_) all.push_back(header);
+    all.insert(all.end(), again_.begin(), again_.end());
+    all.insert(all.end(), of_which_.begin(), of_which_.end());
+    for (const auto& [place, columns] : gpus_) {
+      GpuOfRow gpu{fmt::format("{}", place.second), std::string(place.first), shared_cells_};
+      gpu.cells.push_back(GpuOfRow::kIndexCell);
+      if (named) gpu.cells.push_back(GpuOfRow::kHostCell);
+      for (const auto& [thing, header] : found_) {
+        const auto column = columns.find(thing);
+        gpu.cells.push_back(column == columns.end() ? GpuOfRow::kNone : column->second);
+      }
+      gpu.cells.resize(all.size(), GpuOfRow::kNone);
+      split.gpus.push_back(std::move(gpu));
     }
-    auto rule = csv_column(names[i]);
+    return split;
+  }
+
+ private:
+  using Place = std::pair<std::string_view, int>;  // host and index
+
+  void add(std::size_t i) {
+    const std::string_view name = names_[i];
+    if (runs_.is_other(name)) {
+      of_which_.push_back(name);
+      return;
+    }
+    auto rule = csv_column(name);
     const bool metric = rule && rule->role == ColumnRole::kMetric;
-    if (metric && !rule->gpu && is_first_of_several(names[i], all_names)) rule->gpu = 0;
+    if (metric && !rule->gpu && is_first_of_several(name, all_names_)) rule->gpu = 0;
     if (rule && rule->gpu) {
-      const std::string thing = fmt::format("{} {} {} {} {}", static_cast<int>(rule->role),
-                                            static_cast<int>(rule->metric), static_cast<int>(rule->fact),
-                                            rule->reason_bit, rule->role == ColumnRole::kNotKept ? names[i] : "");
-      const int gpu = index_of(names[i], *rule->gpu, labelled);
-      if (gpus[{hosts[i], gpu}].emplace(thing, i).second)
-        found.emplace(thing, names[i]);
-      else
-        again.push_back(names[i]);
+      add_numbered(i, *rule);
     } else if (!rule || rule->role != ColumnRole::kIndex) {
-      if (metric) of_which.push_back(names[i]);
-      shared.push_back(metric ? std::string_view() : names[i]);
-      shared_cells.push_back(i);
+      if (metric) of_which_.push_back(name);
+      shared_.push_back(metric ? std::string_view() : name);
+      shared_cells_.push_back(i);
     }
   }
-  if (gpus.empty()) return {std::move(names), {}, {}, {}};
-  ColumnsPerGpu split{std::move(shared), {}, {of_which.begin(), of_which.end()}, runs.words()};
-  auto& all = split.names;
-  all.emplace_back("index");
-  const bool named = !gpus.rbegin()->first.first.empty();
-  if (named) all.emplace_back("hostname");
-  for (const auto& [thing, header] : found) all.push_back(header);
-  all.insert(all.end(), again.begin(), again.end());
-  all.insert(all.end(), of_which.begin(), of_which.end());
-  for (const auto& [place, columns] : gpus) {
-    GpuOfRow gpu{fmt::format("{}", place.second), std::string(place.first), shared_cells};
-    gpu.cells.push_back(GpuOfRow::kIndexCell);
-    if (named) gpu.cells.push_back(GpuOfRow::kHostCell);
-    for (const auto& [thing, header] : found) {
-      const auto column = columns.find(thing);
-      gpu.cells.push_back(column == columns.end() ? GpuOfRow::kNone : column->second);
-    }
-    gpu.cells.resize(all.size(), GpuOfRow::kNone);
-    split.gpus.push_back(std::move(gpu));
+
+  void add_numbered(std::size_t i, const ColumnRule& rule) {
+    const std::string_view name = names_[i];
+    const std::string thing =
+        fmt::format("{} {} {} {} {}", static_cast<int>(rule.role), static_cast<int>(rule.metric),
+                    static_cast<int>(rule.fact), rule.reason_bit, rule.role == ColumnRole::kNotKept ? name : "");
+    if (gpus_[{hosts_[i], index_of(name, *rule.gpu, labelled_)}].emplace(thing, i).second)
+      found_.emplace(thing, name);
+    else
+      again_.push_back(name);
   }
-  return split;
+
+  std::vector<std::string_view> names_, hosts_;
+  Runs runs_;
+  std::set<std::string_view> all_names_;
+  std::map<Place, std::map<std::string, std::size_t, std::less<>>> gpus_;  // the column for each thing
+  std::map<std::string, std::string_view, std::less<>> found_;             // thing: a header of it
+  std::map<std::string, int, std::less<>> labelled_;                       // GPUs that labels name
+  std::vector<std::string_view> shared_, again_, of_which_;
+  std::vector<std::size_t> shared_cells_;
+};
+
+bool names_gpu(std::string_view name) {
+  const auto rule = csv_column(name);
+  return rule && (rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid);
+}
+
+bool is_metric_of_any(std::string_view name) {
+  const auto rule = csv_column(name);
+  return rule && rule->role == ColumnRole::kMetric && !rule->gpu;
+}
+
+// Where the columns of one GPU begin that stand again for each other, how many they are, and for how many GPUs.
+struct Repeats {
+  std::size_t begin = 0, width = 0, gpus = 0;
+};
+
+// Nothing but blank names stands behind the last.
+std::optional<Repeats> repeats(const std::vector<std::string_view>& names) {
+  std::map<std::string_view, std::size_t> count;
+  for (const std::string_view name : names) ++count[name];
+  const auto end = names.end();
+  const auto begin = std::find_if(names.begin(), end, [&](auto name) { return !name.empty() && count[name] > 1; });
+  if (begin == end) return std::nullopt;
+  const auto second = std::find(begin + 1, end, *begin);
+  const auto width = second - begin;
+  if (width == 1 || std::any_of(names.begin(), begin, names_gpu)) return std::nullopt;
+  auto block = begin;
+  while (end - block >= width && std::equal(begin, second, block)) block += width;
+  const bool whole = std::all_of(block, end, [](std::string_view name) { return name.empty(); });
+  if (!whole || std::none_of(begin, second, is_metric_of_any)) return std::nullopt;
+  return Repeats{static_cast<std::size_t>(begin - names.begin()), static_cast<std::size_t>(width),
+                 static_cast<std::size_t>((block - begin) / width)};
 }
 
 // All columns of a GPU, and the same again for the next, as amd-smi monitor writes them. Nothing where it is not so.
 std::optional<ColumnsPerGpu> split_by_repeats(const std::vector<std::string_view>& names) {
-  const auto names_gpu = [](std::string_view name) {
-    const auto rule = csv_column(name);
-    return rule && (rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid);
-  };
-  const auto is_metric = [](std::string_view name) {
-    const auto rule = csv_column(name);
-    return rule && rule->role == ColumnRole::kMetric && !rule->gpu;
-  };
-  const auto end = names.end();
-  auto begin = names.begin(), second = end;
-  std::map<std::string_view, std::size_t> again;
-  for (const std::string_view name : names) ++again[name];
-  while (begin != end && (begin->empty() || again[*begin] < 2)) ++begin;
-  if (begin != end) second = std::find(begin + 1, end, *begin);
-  const auto width = second - begin;
-  if (begin == end || width == 1 || std::any_of(names.begin(), begin, names_gpu)) return std::nullopt;
-  auto block = begin;
-  while (end - block >= width && std::equal(begin, second, block)) block += width;
-  const bool whole = std::all_of(block, end, [](std::string_view name) { return name.empty(); });
-  if (!whole || std::none_of(begin, second, is_metric)) return std::nullopt;
+  const auto found = repeats(names);
+  if (!found) return std::nullopt;
+  const auto begin = names.begin() + static_cast<std::ptrdiff_t>(found->begin);
+  const auto second = begin + static_cast<std::ptrdiff_t>(found->width);
   ColumnsPerGpu split{{names.begin(), second}, {}, {}, {}};
   const bool numbered = std::any_of(begin, second, names_gpu);
-  const auto shared = static_cast<std::size_t>(begin - names.begin());
-  for (std::size_t gpu = 0; gpu < static_cast<std::size_t>((block - begin) / width); ++gpu) {
+  for (std::size_t gpu = 0; gpu < found->gpus; ++gpu) {
     GpuOfRow row{fmt::format("{}", gpu), "", {}};
     for (std::size_t i = 0; i < split.names.size(); ++i)
-      row.cells.push_back(i < shared ? i : i + gpu * static_cast<std::size_t>(width));
+      row.cells.push_back(i < found->begin ? i : i + gpu * found->width);
     if (!numbered) row.cells.push_back(GpuOfRow::kIndexCell);
     split.gpus.push_back(std::move(row));
   }
@@ -193,7 +227,7 @@ std::optional<OfHost> of_host(std::string_view name) {
 
 ColumnsPerGpu columns_per_gpu(std::vector<std::string_view> names) {
   if (auto split = split_by_repeats(names)) return std::move(*split);
-  return split_by_number(std::move(names));
+  return NumberedColumns(std::move(names)).split();
 }
 
 }  // namespace headroom

@@ -157,7 +157,7 @@ class Maker {
     how_much(fix, finding, made);
     measured(made);
     if (!made.measured) keep_within_limits(e_, model_, made);
-    if (!is_there(made)) made_.push_back(std::move(made));
+    if (!loads_already(made) && !is_there(made)) made_.push_back(std::move(made));
   }
 
   void take_from(const Finding& finding, const Fix& fix, Candidate& made) const {
@@ -209,6 +209,22 @@ class Maker {
     if (same == made_.end() || made.option.candidates.empty()) return false;
     if (auto& causes = same->option.gain.causes; !causes.empty()) causes.push_back(*made.option.cause);
     same->probability = std::min(same->surely, same->probability + made.probability);
+    return true;
+  }
+
+  // More that load are one change, whichever findings ask for them: the surer one tells of it, and it ends the other,
+  // too.
+  [[nodiscard]] bool loads_already(const Candidate& made) {
+    if (made.change.mechanism != Mechanism::kLoads || !made.change.finding || *made.change.finding >= 64) return false;
+    const auto same = std::find_if(made_.begin(), made_.end(), [&](const Candidate& one) {
+      return one.change.mechanism == Mechanism::kLoads && one.change.finding &&
+             one.change.finding != made.change.finding && one.option.promises == made.option.promises &&
+             one.surely >= made.surely;
+    });
+    if (same == made_.end()) return false;
+    same->asked = same->asked || made.asked;
+    same->change.also |= std::uint64_t{1} << *made.change.finding;
+    same->option.gain.more += fmt::format("; in finding {} as well", *made.change.finding + 1);
     return true;
   }
 

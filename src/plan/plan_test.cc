@@ -71,6 +71,19 @@ Recording loader_bound(double busy, int cores, double cores_used, int workers = 
   return recording.build();
 }
 
+TEST(Plan, TwoFindingsThatMoreWorkersEndHaveOneOptionForBoth) {
+  Explanation e = explained(loader_bound(0.3, 12, 2));
+  Finding other = e.findings.at(0);
+  ASSERT_EQ(other.cause, Cause::kInputTooFewWorkers);
+  other.cause = Cause::kInputInMainProcess;
+  e.findings.insert(e.findings.begin() + 1, other);
+  const Plan p = plan(e);
+  EXPECT_EQ(option(p, "start_loader_workers"), nullptr);
+  EXPECT_THAT(option(p, "more_loader_workers")->gain.more, ::testing::HasSubstr("in finding 2 as well"));
+  e.findings[0].confidence = Confidence::kLow;
+  ASSERT_NE(option(plan(e), "start_loader_workers"), nullptr) << "the surer one tells of it";
+}
+
 TEST(Plan, MoreWorkersAreBoundedByTheCpuTimeOfLoadingAndTheCores) {
   const Explanation e = explained(loader_bound(0.3, 12, 2));
   const Plan p = plan(e);
