@@ -227,39 +227,72 @@ std::vector<WorkerNow> workers_now(const std::string& folder) {
   return workers;
 }
 
-SharedProgress shared_progress(const std::string& folder, const std::string& except) {
-  std::vector<std::vector<SharedPiece>> rounds;
-  while (exists(fmt::format("{}/shared/{}", folder, round_folder(rounds.size()))))
-    rounds.push_back(pieces_of_round(folder, rounds.size()).value_or(std::vector<SharedPiece>()));
+namespace {
+
+// Where each task stands, by the files of the last piece that has it.
+class TasksNow {
+ public:
+  explicit TasksNow(const std::string& folder) {
+    while (exists(fmt::format("{}/shared/{}", folder, round_folder(rounds_.size()))))
+      rounds_.push_back(pieces_of_round(folder, rounds_.size()).value_or(std::vector<SharedPiece>()));
+    for (std::size_t round = 0; round < rounds_.size(); ++round)
+      for (const SharedPiece& piece : rounds_[round])
+        for (const SharedTask& task : piece) tasks_[task.name] = {.round = round};
+  }
+
+  void read_done(const std::string& where) {
+    each_in(where, [](Now& now, bool failed) { now.ended = true, now.failed = failed; });
+  }
+  void read_claimed(const std::string& where) {
+    each_in(where, [](Now& now, bool) { now.claimed = !now.ended; });
+  }
+
+  [[nodiscard]] SharedProgress progress() const {
+    SharedProgress progress{.tasks = tasks_.size()};
+    for (const auto& [name, now] : tasks_) {
+      if (now.ended) ++progress.ended;
+      if (now.failed) ++progress.failed;
+      if (now.claimed) ++progress.claimed;
+    }
+    return progress;
+  }
+
+ private:
   struct Now {
     std::size_t round = 0;
     bool ended = false, failed = false, claimed = false;
   };
-  std::unordered_map<std::string, Now> tasks;
-  for (std::size_t round = 0; round < rounds.size(); ++round)
-    for (const SharedPiece& piece : rounds[round])
-      for (const SharedTask& task : piece) tasks[task.name] = {.round = round};
-  const auto each = [&](const std::string& where, const auto& note) {
-    for (const std::string& name : names_in(where)) {
-      const auto piece = piece_of(name);
-      if (!piece || piece->round >= rounds.size() || piece->number >= rounds[piece->round].size()) continue;
-      const SharedPiece& all = rounds[piece->round][piece->number];
-      const SharedWork::Ends ends = ends_in(read_file(fmt::format("{}/{}", where, name)).value_or(""), all);
-      for (const SharedTask& task : all)
-        if (Now& now = tasks.at(task.name); now.round == piece->round) note(now, ends.failed.contains(task.name));
-    }
-  };
-  each(folder + "/shared/done", [](Now& now, bool failed) { now.ended = true, now.failed = failed; });
-  for (const WorkerNow& worker : workers_now(folder))
-    if (worker.name != except)
-      each(fmt::format("{}/shared/claimed/{}", folder, worker.name), [](Now& now, bool) { now.claimed = !now.ended; });
-  SharedProgress progress{.tasks = tasks.size()};
-  for (const auto& [name, now] : tasks) {
-    if (now.ended) ++progress.ended;
-    if (now.failed) ++progress.failed;
-    if (now.claimed) ++progress.claimed;
+
+  [[nodiscard]] const SharedPiece* piece_called(const std::string& name) const {
+    const auto piece = piece_of(name);
+    if (!piece || piece->round >= rounds_.size() || piece->number >= rounds_[piece->round].size()) return nullptr;
+    return &rounds_[piece->round][piece->number];
   }
-  return progress;
+
+  template <class Note>
+  void each_in(const std::string& where, const Note& note) {
+    for (const std::string& name : names_in(where)) {
+      const SharedPiece* piece = piece_called(name);
+      if (piece == nullptr) continue;
+      const SharedWork::Ends ends = ends_in(read_file(fmt::format("{}/{}", where, name)).value_or(""), *piece);
+      for (const SharedTask& task : *piece)
+        if (Now& now = tasks_.at(task.name); now.round == piece_of(name)->round)
+          note(now, ends.failed.contains(task.name));
+    }
+  }
+
+  std::vector<std::vector<SharedPiece>> rounds_;
+  std::unordered_map<std::string, Now> tasks_;
+};
+
+}  // namespace
+
+SharedProgress shared_progress(const std::string& folder, const std::string& except) {
+  TasksNow tasks(folder);
+  tasks.read_done(folder + "/shared/done");
+  for (const WorkerNow& worker : workers_now(folder))
+    if (worker.name != except) tasks.read_claimed(fmt::format("{}/shared/claimed/{}", folder, worker.name));
+  return tasks.progress();
 }
 
 // For this user alone, each of them.
@@ -312,12 +345,7 @@ Result<void> SharedWork::read_rounds() {
   return {};
 }
 
-// Those that are in no piece, and those that did not succeed in the last one that had them.
-std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) {
-  struct Known {
-    std::string identity;
-    bool again = false, succeeded = false;
-  };
+std::unordered_map<std::string, SharedWork::Known> SharedWork::known_tasks() const {
   std::unordered_map<std::string, Known> known;
   const std::vector<std::string> there = names_in(path("done"));
   for (std::size_t round = 0; round < rounds_.size(); ++round)
@@ -333,6 +361,12 @@ std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) {
         known[task.name] = {task.identity, fails && !late, done.has_value() && !fails};
       }
     }
+  return known;
+}
+
+// Those that are in no piece, and those that did not succeed in the last one that had them.
+std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) {
+  const std::unordered_map<std::string, Known> known = known_tasks();
   std::vector<TaskSpec> left;
   std::map<std::string, std::vector<std::string>> groups;
   for (const TaskSpec& task : tasks) {
@@ -341,25 +375,22 @@ std::vector<TaskSpec> SharedWork::left_of(const std::vector<TaskSpec>& tasks) {
     if (found == known.end() || found->second.again || found->second.identity != task.identity) left.push_back(task);
   }
   // What one comes after is divided with it, or has succeeded: else nobody would wait for it.
+  std::set<std::string> here;
+  const auto is_kept = [&](const std::string& name) {
+    const auto found = known.find(name);
+    return here.contains(name) || (found != known.end() && found->second.succeeded);
+  };
+  const auto are_kept = [&](const std::string& name) {
+    const auto group = groups.find(name);
+    if (own_.contains(name) || group == groups.end()) return is_kept(name);
+    return std::all_of(group->second.begin(), group->second.end(), is_kept);
+  };
   waiting_ = 0;
-  for (bool fewer = true; fewer;) {
-    std::set<std::string> here;
+  for (std::size_t gone = 1; gone > 0; waiting_ += gone) {
+    here.clear();
     for (const TaskSpec& task : left) here.insert(task.name);
-    const auto is_kept = [&](const std::string& name) {
-      const auto found = known.find(name);
-      return here.contains(name) || (found != known.end() && found->second.succeeded);
-    };
-    const auto waits = [&](const TaskSpec& task) {
-      return !std::all_of(task.after.begin(), task.after.end(), [&](const std::string& name) {
-        const auto group = groups.find(name);
-        return own_.contains(name) || group == groups.end()
-                   ? is_kept(name)
-                   : std::all_of(group->second.begin(), group->second.end(), is_kept);
-      });
-    };
-    const auto gone = std::erase_if(left, waits);
-    waiting_ += gone;
-    fewer = gone > 0;
+    gone = std::erase_if(
+        left, [&](const TaskSpec& task) { return !std::all_of(task.after.begin(), task.after.end(), are_kept); });
   }
   return left;
 }

@@ -128,6 +128,12 @@ class SharedWork {
   [[nodiscard]] Result<void> divide(const std::vector<TaskSpec>& tasks);
   [[nodiscard]] Result<bool> add_round(const std::vector<TaskSpec>& tasks);
   [[nodiscard]] Result<void> read_rounds();
+  // What the last piece that has a task says of it.
+  struct Known {
+    std::string identity;
+    bool again = false, succeeded = false;
+  };
+  [[nodiscard]] std::unordered_map<std::string, Known> known_tasks() const;
   [[nodiscard]] std::vector<TaskSpec> left_of(const std::vector<TaskSpec>& tasks);
   [[nodiscard]] Result<std::optional<Piece>> claim_listed();
   [[nodiscard]] Nanos now() const;

@@ -377,7 +377,7 @@ TEST(Explain, ForeignKernelsAreATenantAndTheDesktopIsNot) {
 }
 
 TEST(Explain, InputNamesWorkersOrCoresOrStorage) {
-  const auto build = [](std::vector<Cell> worker) {
+  const auto build = [](const std::vector<Cell>& worker) {
     return RecordingBuilder(60)
         .gpu(0, [](double) { return 0.3; })
         .process(100, 1, 0, 60, 0.1)

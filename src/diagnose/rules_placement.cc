@@ -7,6 +7,7 @@
 
 #include "analyze/uses.h"
 #include "base/human.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/named_waits.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"

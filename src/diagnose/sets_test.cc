@@ -7,6 +7,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 #include "model/notes.h"
 
 namespace headroom {

@@ -41,9 +41,11 @@ inline Recording log_of(double length, double interval, const std::function<doub
   const SourceId id = builder.sink().add_source({SourceKind::kGpu, "GPU-0", kNoSource, to_attrs(device)});
   builder.meta().origin = "import:dmon";
   builder.meta().tiers = "N";
-  for (double t = interval; t <= length + 1e-9; t += interval)
+  for (int i = 1; i * interval <= length + 1e-9; ++i) {
+    const double t = i * interval;
     builder.sink().add_row(id, testing::RecordingBuilder::at(t),
                            std::array{testing::cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(t)))});
+  }
   return builder.build();
 }
 
@@ -82,7 +84,7 @@ struct LogRow {
   std::optional<double> sm_active = std::nullopt, dram_active = std::nullopt, engine_active = std::nullopt;
 };
 
-inline Recording log_of_gpus(std::vector<std::function<LogRow(double)>> gpus, double length) {
+inline Recording log_of_gpus(const std::vector<std::function<LogRow(double)>>& gpus, double length) {
   testing::RecordingBuilder builder(length);
   builder.meta().origin = "import:nvidia-smi";
   builder.meta().tiers = "N";
@@ -93,7 +95,7 @@ inline Recording log_of_gpus(std::vector<std::function<LogRow(double)>> gpus, do
     device.uuid = "GPU-" + std::to_string(index++);
     device.memory_total_bytes = std::int64_t{48} << 30;
     const SourceId id = builder.sink().add_source({SourceKind::kGpu, device.uuid, kNoSource, to_attrs(device)});
-    for (double t = 1; t <= length; ++t) {
+    for (int t = 1; t <= length; ++t) {
       const LogRow row = gpu(t);
       const auto read = [&](Metric metric, const std::optional<double>& value) -> Cell {
         if (value) return testing::cell(metric, from_unit(metric, *value));

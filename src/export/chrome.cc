@@ -142,7 +142,7 @@ class TraceWriter {
     const auto thread = static_cast<std::int64_t>(id) + 1;  // threads of several containers may have one number
     HR_TRYV(name_thread(group, thread, fmt::format("pid {} thread {} {}", attr("pid"), attr("tid"), attr("via"))));
     for (const NestedSlice& slice : nested_slices(recording_, rows, longest, recording_.meta.end))
-      HR_TRYV(put_slice(recording_.texts[slice.name], group, thread, slice.begin, slice.end, "{}"));
+      HR_TRYV(put_slice(recording_.texts[slice.name], group, thread, {slice.begin, slice.end}, "{}"));
     return {};
   }
 
@@ -173,10 +173,10 @@ class TraceWriter {
   }
 
   // A slice: its times are written as exact decimals, which JSON numbers built from doubles would not be.
-  Result<void> put_slice(const std::string& name, int group, std::int64_t thread, Nanos begin, Nanos end,
+  Result<void> put_slice(const std::string& name, int group, std::int64_t thread, Extent stretch,
                          const std::string& args) {
     return put(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{}}})", one_line(name),
-                           group, thread, micros(begin), decimal(end - begin, 3), args));
+                           group, thread, micros(stretch.begin), decimal(stretch.end - stretch.begin, 3), args));
   }
 
   // A point of a track that has slices of others, too.
@@ -199,7 +199,7 @@ class TraceWriter {
     for (const auto& [slice, thread, opens] :
          place(loose_, kFirstFreeThread + static_cast<std::int64_t>(foreign_.size()))) {
       if (opens) HR_TRYV(name_thread(slice->group, thread, slice->track));
-      HR_TRYV(put_slice(slice->name, slice->group, thread, slice->stretch.begin, slice->stretch.end, slice->args));
+      HR_TRYV(put_slice(slice->name, slice->group, thread, slice->stretch, slice->args));
     }
     return {};
   }
@@ -287,8 +287,8 @@ class TraceWriter {
       Json args{{"account", info(first.account).cause}, {"confidence", confidence_name(first.confidence)}};
       if (first.task >= 0) args["task"] = explanation_.ledger.tasks[static_cast<std::size_t>(first.task)];
       if (first.where >= 0) args["where"] = explanation_.ledger.places[static_cast<std::size_t>(first.where)];
-      HR_TRYV(put_slice(std::string(info(first.account).label), group, kLedgerThread, first.begin, slices[next - 1].end,
-                        one_line(args)));
+      HR_TRYV(put_slice(std::string(info(first.account).label), group, kLedgerThread,
+                        {first.begin, slices[next - 1].end}, one_line(args)));
       i = next;
     }
     return {};
@@ -310,7 +310,7 @@ class TraceWriter {
              claims[next].begin == claims[next - 1].end)
         ++next;
       HR_TRYV(put_slice(finding.title, group_of_device(claims[i].device),
-                        finding.part_of ? kPartsThread : kFindingsThread, claims[i].begin, claims[next - 1].end,
+                        finding.part_of ? kPartsThread : kFindingsThread, {claims[i].begin, claims[next - 1].end},
                         one_line(args)));
       i = next;
     }

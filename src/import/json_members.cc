@@ -32,7 +32,7 @@ bool is_of_telegraf(const nlohmann::json& object) {
 void put_json_members(const nlohmann::json& object, const std::string& within, LogTable::Row& row) {
   constexpr std::size_t kLongest = 128;
   // nvtop calls its share of memory in use "mem_util"; of how many bytes it does not say.
-  const std::string kMemoryInUse = "mem_util of nvtop";
+  const std::string memory_in_use = "mem_util of nvtop";
   const bool nvtop = object.contains("gpu_clock") && object.contains("mem_util") && object.contains("device_name");
   if (is_of_telegraf(object)) {
     row["timestamp"] = json_member(object, "timestamp");
@@ -44,7 +44,7 @@ void put_json_members(const nlohmann::json& object, const std::string& within, L
     if (value.is_object() && column.size() < kLongest)
       put_json_members(value, column, row);
     else if (!value.is_structured())
-      row[nvtop && name == "mem_util" ? kMemoryInUse : column] = value.is_null() ? "" : json_cell(value);
+      row[nvtop && name == "mem_util" ? memory_in_use : column] = value.is_null() ? "" : json_cell(value);
   }
 }
 

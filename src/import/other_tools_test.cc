@@ -134,7 +134,7 @@ TEST(OtherTools, JsonMayHoldATableByItsColumnsOrARowPerMetric) {
   std::string mlflow = R"({"metrics":[)";
   for (int i = 0; i < 2; ++i)
     mlflow += fmt::format(R"({}{{"key":"system/gpu_0_utilization_percentage","value":{},"timestamp":{},"step":{}}})",
-                          i ? "," : "", 80 + 10 * i, 1741600000123 + 10000 * i, i);
+                          i ? "," : "", 80 + 10 * i, 1741600000123 + std::int64_t{10000} * i, i);
   mlflow += "]}";
   for (const std::string& text : {pandas, lists, mlflow}) {
     const Recording r = read_log(text);
@@ -337,7 +337,7 @@ TEST(OtherTools, WhatCometExportsIsATableWithARowPerMetric) {
   std::string text = "metricName,metricValue,timestamp,step\n";
   for (int s = 0; s < 20; ++s)
     text += fmt::format("sys.gpu.0.gpu_utilization,80,{0},{1}\nsys.gpu.1.gpu_utilization,60,{0},{1}\n",
-                        1'750'000'000'000 + 5000 * s, s);
+                        1'750'000'000'000 + std::int64_t{5000} * s, s);
   const Recording r = read_log(text);
   ASSERT_EQ(r.tracks.size(), 2u);
   EXPECT_EQ(values(r, Metric::kGpuUtil, 1).at(3), 0.6);
