@@ -299,10 +299,12 @@ def test_what_no_longer_holds_is_withdrawn(tmp_path):
     both = f"CUDA_VISIBLE_DEVICES=0 {until_told(tmp_path, IDLE_GPU['run'])}; CUDA_VISIBLE_DEVICES=1 {sim_job()}"
     documents, causes = on_two_gpus(tmp_path, "run", "--", "sh", "-c", both)
     live, _, withdrawn = by_when(documents)
-    assert "more_gpus_than_useful" in live and "more_gpus_than_useful" not in causes
-    assert withdrawn == ["more_gpus_than_useful"]
-    gone = next(d for d in documents if d["withdrawn"])
-    assert gone["finding"] == next(d for d in documents if d["live"])["finding"], "as it was told"
+    # Beside busy cores a wait for a core may be told and withdrawn, too.
+    assert live.count("more_gpus_than_useful") == 1 and withdrawn.count("more_gpus_than_useful") == 1
+    assert "more_gpus_than_useful" not in causes
+    of_gpus = [d for d in documents if d["finding"]["cause"] == "more_gpus_than_useful"]
+    told, gone = next(d for d in of_gpus if d["live"]), next(d for d in of_gpus if d["withdrawn"])
+    assert gone["finding"] == told["finding"], "as it was told"
 
 
 # Computes, sleeps until it was told of (or for 60 s), and computes until it was told that this is over, and two seconds more.
