@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/visible.h"
 #include "import/column_words.h"
 #include "import/log_column.h"
 #include "import/log_date.h"
@@ -67,9 +68,9 @@ struct Runs {
   [[nodiscard]] bool is_other(std::string_view name) const { return !others.empty() && others.contains(run_of(name)); }
   [[nodiscard]] std::string words() const {
     if (others.empty()) return "";
-    return fmt::format("{} is read, and {} left out (--columns '{}' reads {} instead)", first,
-                       fmt::format("{} {}", fmt::join(others, ", "), others.size() == 1 ? "is" : "are"), skipped,
-                       others.size() == 1 ? "it" : "the next");
+    return fmt::format("{} is read, and {} left out (--columns {} reads {} instead)", first,
+                       fmt::format("{} {}", fmt::join(others, ", "), others.size() == 1 ? "is" : "are"),
+                       typed_word(skipped), others.size() == 1 ? "it" : "the next");
   }
   std::string_view first;
   std::set<std::string_view> others;

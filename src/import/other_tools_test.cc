@@ -68,6 +68,11 @@ TEST(OtherTools, RadeontopsDumpIsATable) {
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.485, 0.495, 0.505));
   EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 1608.0 * (1 << 20));
   EXPECT_EQ(values(r, Metric::kSmClock)[0], 760);
+  const Recording cut = read_log(
+      "1741600000.1: bus 03, gpu 48.50%, ee 0.00%, vgt 5.83%, sclk 43.19% ghz\n1741600001.1: bus 03, gpu 49.50%, ee "
+      "0.00%, sclk "
+      "43.19% ghz\n");
+  EXPECT_THAT(values(cut, Metric::kSmClock), ::testing::IsEmpty()) << "no clock was told";
 }
 
 TEST(OtherTools, PowermetricsTellsTheUseOfAMac) {

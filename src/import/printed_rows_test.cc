@@ -90,6 +90,9 @@ TEST(WandbCsv, OfSeveralRunsTheFirstIsReadAndTheOthersAreNamed) {
   EXPECT_EQ(other.sources.size(), 2U);
   EXPECT_THAT(values(other, Metric::kGpuUtil), ElementsAre(0.2, 0.21, 0.22));
   EXPECT_FALSE(other.meta.extra.contains("other_runs"));
+  const Recording quoted = read_log(
+      "\"Relative Time (Process)\",\"it's - system/gpu.0.gpu\",\"moon-2 - system/gpu.0.gpu\"\n0,70,20\n15,71,21\n");
+  EXPECT_THAT(quoted.meta.extra.at("other_runs"), HasSubstr(R"(--columns 'it'\''s - system/gpu.0.gpu=-' reads)"));
 }
 
 }  // namespace

@@ -82,8 +82,9 @@ Result<LogTable> table_of_radeontop(std::string_view text) {
       const auto words = words_of(part);
       if (words.size() != 3) continue;
       if (words[0] == "vram" && words[2].ends_with("mb")) row["memory.used [MiB]"] = number_at(words[2]);
-      if (words[0] == "sclk" && words[2].ends_with("ghz"))
-        row["clocks.sm"] = fmt::format("{:.0f}", 1000 * parse_number<double>(number_at(words[2])).value_or(0));
+      const auto gigahertz = parse_number<double>(number_at(words[2]));
+      if (words[0] == "sclk" && words[2].ends_with("ghz") && gigahertz)
+        row["clocks.sm"] = fmt::format("{:.0f}", 1000 * *gigahertz);
     }
     table.add(row);
   }
