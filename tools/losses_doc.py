@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/losses.md"
-LOSS = re.compile(r'LossInfo\{LossKind::k\w+, "(\w+)", Severity::k(\w+), (true|false), "([^"]+)"\}')
+LOSS = re.compile(r'LossInfo\{LossKind::k\w+, "(\w+)", Severity::k(\w+), (true|false), "([^"]+)"(?:, true)?\}')
 EVENT = re.compile(r'EventKindInfo\{EventKind::k(\w+), "(\w+)", (true|false), "([^"]+)"\}')
 STRUCT = re.compile(r"^struct (\w+) \{(.*?)^\};", re.S | re.M)
 SEVERITY = {"Info": "info", "Notice": "notice", "DataLoss": "data_loss", "Error": "error"}

@@ -41,7 +41,8 @@ std::string human_bytes(std::int64_t bytes) {
 std::string human_percent(double ratio) {
   const double percent = 100 * ratio;
   const double size = std::abs(percent);
-  if (size >= 9.95 || size == 0) return fmt::format("{:.0f} %", percent);
+  const bool nearly_all = size >= 99.5 && size < 99.95;
+  if ((size >= 9.95 && !nearly_all) || size == 0) return fmt::format("{:.0f} %", percent);
   if (size >= 0.095) return fmt::format("{:.1f} %", percent);
   return fmt::format("{:.2g} %", percent);
 }

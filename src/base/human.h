@@ -12,7 +12,7 @@ namespace headroom {
 
 [[nodiscard]] std::string human_duration(Nanos ns);         // "340 ms", "5.3 s", "7:02", "1:02:03", "17.5 h"
 [[nodiscard]] std::string human_bytes(std::int64_t bytes);  // "167 MiB", "47.9 GiB": binary units, three digits
-[[nodiscard]] std::string human_percent(double ratio);      // "61 %", "2.7 %", "0.04 %": two digits below ten
+[[nodiscard]] std::string human_percent(double ratio);      // "61 %", "2.7 %", "0.04 %", "99.7 %": two digits below ten
 [[nodiscard]] std::string human_factor(double factor);      // "1.32x", "8.8x", "12x"
 [[nodiscard]] std::string human_count(std::int64_t count);  // "691,200"
 // "0.12", "1.3", "128", "1,234": so many digits, or all of a whole number that has more; never an exponent.

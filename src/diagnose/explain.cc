@@ -305,7 +305,20 @@ std::optional<Progress> progress_by(const Recording& recording, const Analysis& 
                                                                    : Ends::kEnded);
 }
 
-// With what it leaves out: time that passes once in a trace.
+// "; finding 1 gains more, ..." where one changes what the limit takes as it is: the kernels, or where they run.
+std::string gains_beyond(const Bound& bound, const std::vector<Finding>& findings) {
+  constexpr double kMore = 1.02;  // what differs by less is rounding
+  std::size_t number = 0;
+  for (const Finding& finding : findings) {
+    if (finding.part_of) continue;
+    ++number;
+    if (finding.gain && finding.gain->high > kMore * bound.speedup_high)
+      return fmt::format("; finding {} gains more, as it changes that work or where it is", number);
+  }
+  return "";
+}
+
+// With what it leaves out: time that passes once in a trace, and changes of the work itself.
 std::optional<Bound> bound_beside(const Analysis& a, const std::vector<Finding>& findings) {
   std::optional<Bound> bound = diagnose::bound_of(a);
   if (!bound) return bound;
@@ -313,6 +326,7 @@ std::optional<Bound> bound_beside(const Analysis& a, const std::vector<Finding>&
     if (finding.passes_once)
       bound->condition += fmt::format("; {} of that time pass once in this trace, and later steps gain nothing by it",
                                       human_duration(finding.cost()));
+  bound->condition += gains_beyond(*bound, findings);
   return bound;
 }
 

@@ -109,7 +109,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
         fmt::format("storage: it was blocked on I/O for {} of the time", human_percent(*s.owner_io)));
   finding.would_overturn = finding.cause
                                ? std::string(kCoresOfItsOwn)
-                               : fmt::format("{}: if the main thread spins in a CUDA synchronisation, this is wrong",
+                               : fmt::format("{}: if the main thread is in a CUDA synchronisation, this is wrong",
                                              has_stacks(a) ? std::string(kNativeStacks) : stack_dump(a));
   if (!code_in(a, finding.claims).empty() && !finding.cause) follow_the_stacks(a, s, in_pauses, finding);
   finding.asleep = all_asleep(a, s, finding.claims);

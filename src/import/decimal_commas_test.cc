@@ -116,7 +116,7 @@ TEST(SizesOfNumbers, TimesWithoutSecondsAreOfSamplesOrOfGpus) {
   ASSERT_EQ(samples.tracks.size(), 1u);
   EXPECT_EQ(samples.tracks[0].at.size(), 119u);
   EXPECT_EQ(times(samples)[1], 10);
-  EXPECT_THAT(detail(samples, "shared_second"), HasSubstr("rows of one minute are spread over it"));
+  EXPECT_THAT(detail(samples, "shared_minute"), HasSubstr("rows of one minute are spread over it"));
   std::string named = log(6);
   for (auto at = named.find(','); at != named.npos; at = named.find(',', at + 3)) named.insert(at, ",0");
   named.replace(0, named.find('\n'), "timestamp,index,gpu_util");

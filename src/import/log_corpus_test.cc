@@ -264,10 +264,10 @@ TEST(LogCorpus, AYearOfTwoDigitsIsToldByTheDaysOrAssumedAndSaid) {
   };
   const Recording assumed = read_log(log("25/11/15", "25/11/15"));
   EXPECT_EQ(assumed.tracks[0].at[0], kDayOf2025);
-  EXPECT_TRUE(detail(assumed, "assumed_date_order").starts_with("read with the year first: '25/11/15"));
+  EXPECT_TRUE(detail(assumed, "assumed_date_order").starts_with("all times are of one date ('25/11/15"));
   const Recording day = read_log(log("15/11/25", "15/11/25"));
   EXPECT_EQ(day.tracks[0].at[0], kDayOf2025);
-  EXPECT_TRUE(detail(day, "assumed_date_order").starts_with("read with the day first: "));
+  EXPECT_TRUE(detail(day, "assumed_date_order").find("read with the day first (") != std::string::npos);
   const Recording told =
       read_log("timestamp,gpu_util\n25/11/15 00:00:00,20\n25/11/16 00:00:00,30\n25/11/17 00:00:00,1\n");
   EXPECT_EQ(told.tracks[0].at[0], kDayOf2025);

@@ -130,10 +130,11 @@ std::vector<std::uint32_t> settle_equal(LogData& data, GpuLog& gpu, std::span<co
     });
     return {rows.back()};
   }
-  data.losses.add(LossKind::kSharedSecond, extra, [&] {
-    const std::string_view unit = data.spread_over > 0 ? "minute" : "second";
-    return fmt::format("first at line {}: the log tells whole {}s; rows of one {} are spread over it",
-                       gpu.lines[rows[1]], unit, unit);
+  const bool minutes = data.spread_over > 0;
+  data.losses.add(minutes ? LossKind::kSharedMinute : LossKind::kSharedSecond, extra, [&] {
+    const std::string_view unit = minutes ? "minute" : "second";
+    return fmt::format("times tell whole {}s: rows of one {} are spread over it, first at line {}", unit, unit,
+                       gpu.lines[rows[1]]);
   });
   const Nanos whole = data.spread_over > 0 ? data.spread_over : kSecond;
   const Nanos step = std::max<Nanos>(1, std::min(whole, until_next) / static_cast<Nanos>(rows.size()));

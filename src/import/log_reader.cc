@@ -77,13 +77,14 @@ std::string_view LineCursor::rest() {
 
 void LogReader::assume_order(std::string_view first, DateOrder order, std::string_view why) {
   times_.set_order(order);
-  const std::string how =
-      order == DateOrder::kMonthFirst
-          ? ""
-          : fmt::format("read with the {} first{}: ", order == DateOrder::kDayFirst ? "day" : "year", why);
+  const std::string_view leading = order == DateOrder::kDayFirst    ? "day"
+                                   : order == DateOrder::kYearFirst ? "year"
+                                                                    : "month";
   builder_.data().losses.add(LossKind::kAssumedDateOrder, 1, [&] {
-    return fmt::format("{}'{}' changes the date of the report and nothing else (--date-order says it)", how,
-                       shorten(first));
+    return fmt::format(
+        "all times are of one date ('{}'), read with the {} first{} (--date-order says it; it changes the "
+        "date of the report and nothing else)",
+        shorten(first), leading, why);
   });
 }
 

@@ -79,7 +79,7 @@ TEST(RowCourse, RowsOfAMinuteAreSpreadWhereTheirReadingsGoOn) {
   const Recording r = read_log(text);
   ASSERT_EQ(r.tracks.size(), 1u);
   EXPECT_EQ(r.tracks[0].at.size(), 120u);
-  EXPECT_THAT(detail(r, "shared_second"), HasSubstr("rows of one minute are spread over it"));
+  EXPECT_THAT(detail(r, "shared_minute"), HasSubstr("rows of one minute are spread over it"));
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ enum class LossKind : std::uint8_t {
   kDuplicateTimestamp,
   kDuplicateRow,
   kSharedSecond,
+  kSharedMinute,
   kOutOfOrderRow,
   kBackwardTimestamp,
   kClockStepBack,
@@ -92,6 +93,7 @@ struct LossInfo {
   Severity severity;      // the usual one; a single loss may be worse
   bool touches_slices;    // what the ledger says of the time and source concerned may be untrue for it
   std::string_view help;  // for people
+  bool in_short = false;  // its detail is a clause that a short report says of the log, too
 };
 
 // clang-format off
@@ -143,12 +145,13 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kDuplicateTimestamp, "duplicate_timestamp", Severity::kDataLoss, true, "rows of a GPU with the time of the row before; the last one is kept"},
     LossInfo{LossKind::kDuplicateRow, "duplicate_row", Severity::kNotice, false, "a row that is equal to an earlier one of the same time; kept once"},
     LossInfo{LossKind::kSharedSecond, "shared_second", Severity::kInfo, false, "the log tells whole seconds; rows of one second are spread over it"},
+    LossInfo{LossKind::kSharedMinute, "shared_minute", Severity::kInfo, false, "the log tells whole minutes; rows of one minute are spread over it", true},
     LossInfo{LossKind::kOutOfOrderRow, "out_of_order_row", Severity::kNotice, false, "rows were not in order of time; sorted"},
     LossInfo{LossKind::kBackwardTimestamp, "backward_timestamp", Severity::kNotice, false, "an earlier run follows a later one; sorted by time"},
     LossInfo{LossKind::kClockStepBack, "clock_step_back", Severity::kNotice, false, "the clock was set back while the log was written; later rows are moved, so that durations hold"},
     LossInfo{LossKind::kClockStepAhead, "clock_step_ahead", Severity::kNotice, false, "more than a year without a row: a clock that was set; earlier rows are moved up, so that durations hold"},
-    LossInfo{LossKind::kNoTimestamps, "no_timestamps", Severity::kNotice, true, "rows carry no time: their spacing is assumed"},
-    LossInfo{LossKind::kNoDate, "no_date", Severity::kNotice, false, "times carry no date: the first is taken as 1970-01-01"},
+    LossInfo{LossKind::kNoTimestamps, "no_timestamps", Severity::kNotice, true, "rows carry no time: their spacing is assumed", true},
+    LossInfo{LossKind::kNoDate, "no_date", Severity::kNotice, false, "times carry no date: the first is taken as 1970-01-01", true},
     LossInfo{LossKind::kNamedZone, "named_zone", Severity::kNotice, false, "a zone given by letters is ambiguous and was not used"},
     LossInfo{LossKind::kAssumedTimeZone, "assumed_time_zone", Severity::kInfo, false, "times carry no zone: read as UTC"},
     LossInfo{LossKind::kAssumedInterval, "assumed_interval", Severity::kNotice, true, "one row per GPU: the time that it speaks about is assumed"},
@@ -159,13 +162,13 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kMemoryUtilIsOccupancy, "memory_util_is_occupancy", Severity::kNotice, false, "a column said how full the memory is, and not how busy; left out"},
     LossInfo{LossKind::kFractionOfOne, "fraction_of_one", Severity::kNotice, false, "utilisation without a unit, never above 1: read as a fraction of one"},
     LossInfo{LossKind::kEngineActivity, "engine_activity", Severity::kNotice, false, "no column of utilisation: the share of time in which an engine was active is taken for it"},
-    LossInfo{LossKind::kNoGpuColumn, "no_gpu_column", Severity::kInfo, false, "no column says which GPU a row is about: taken as one GPU, or told apart by their order below each time"},
+    LossInfo{LossKind::kNoGpuColumn, "no_gpu_column", Severity::kInfo, false, "no column says which GPU a row is about: taken as one GPU, or told apart by their order below each time", true},
     LossInfo{LossKind::kTruncatedTrace, "truncated_trace", Severity::kDataLoss, true, "the end of a trace is missing: its writer was stopped; what stands whole before is used"},
     LossInfo{LossKind::kUnreadableEvent, "unreadable_event", Severity::kDataLoss, true, "an event of a trace without a time or a length that can be read, or without the GPU that it is about; left out"},
     LossInfo{LossKind::kOpenRange, "open_range", Severity::kNotice, false, "a range of a trace that was never closed, as one is in which the profiler stopped: how far it went is not known; left out"},
     LossInfo{LossKind::kGraphsAsKernels, "graphs_as_kernels", Severity::kNotice, true, "CUDA graphs that a trace holds as wholes: gaps between their kernels count as busy"},
     LossInfo{LossKind::kAssumedUnit, "assumed_unit", Severity::kNotice, false, "times carry no unit: taken as milliseconds; ratios are true, lengths need not be"},
-    LossInfo{LossKind::kAssumedDateOrder, "assumed_date_order", Severity::kInfo, false, "all times are of one date, and which of its numbers is the day no row tells: read with the month first"},
+    LossInfo{LossKind::kAssumedDateOrder, "assumed_date_order", Severity::kInfo, false, "all times are of one date, and which of its numbers is the day no row tells: read with the month first", true},
 };
 // clang-format on
 

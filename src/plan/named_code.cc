@@ -127,16 +127,16 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   option.candidates = finding.candidates;
   const std::string& place = e.ledger.places[static_cast<std::size_t>(*finding.code)];
   const std::string_view function = function_of(place);
-  option.title = fmt::format("Change the code itself: {}", e.ledger.spot(*finding.code, Account::kHostCode));
+  option.title =
+      fmt::format("{} {}", finding.asleep || finding.mostly_waits ? "Shorten the wait in" : "Change the code itself:",
+                  e.ledger.spot(*finding.code, Account::kHostCode));
   option.apply = finding.advice;
   option.gain = *finding.gain;
   option.gain.low = option.gain.high = 1;  // the simulation's to say
   option.gain.beside.clear();              // of one cause
   const double share = static_cast<double>(there) / static_cast<double>(finding.cost());
-  std::string percent = human_percent(share);
-  constexpr double kAll = 0.999;  // what rounds to all of it, and is less, is said to the digit
-  if (percent == human_percent(1) && share < kAll) percent = fmt::format("{:.1f} %", 100 * share);
-  if (percent != human_percent(1)) option.gain.more += fmt::format("; that code has {} of that time", percent);
+  if (const std::string percent = human_percent(share); percent != human_percent(1))
+    option.gain.more += fmt::format("; that code has {} of that time", percent);
   option.gain.more += "; how much of that can be had is not known";
   if (function != place) option.gain.more += fmt::format("; what {} costs other callers is not counted", function);
   describe(finding, made);

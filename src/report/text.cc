@@ -184,24 +184,12 @@ std::string runs_read(const Explanation& e) {
   return runs == e.meta.extra.end() ? "" : ". Of the runs in the log " + runs->second;
 }
 
-// How far apart the rows of a log without times are, which number of its dates was taken for the day, and that rows
-// were taken as those of several GPUs by their order.
-std::string read_of_times(const Explanation& e) {
+// What a log does not say of its times and GPUs, and was assumed.
+std::string assumed_of_log(const Explanation& e) {
   std::string words;
-  for (const Loss& loss : e.losses) {
-    if (loss.what == info(LossKind::kNoTimestamps).name && !loss.detail.empty()) words += ". In the log " + loss.detail;
-    if (loss.what == info(LossKind::kAssumedDateOrder).name)
-      words += loss.detail.starts_with("read with")
-                   ? fmt::format(". In the log all times are of one date, {} (--date-order says it)",
-                                 loss.detail.substr(0, loss.detail.find(": '")))
-                   : fmt::format(". In the log {} (--date-order says it)", info(LossKind::kAssumedDateOrder).help);
-    if (loss.what == info(LossKind::kNoGpuColumn).name && loss.detail.starts_with("the rows below"))
+  for (const Loss& loss : e.losses)
+    if (const auto kind = loss_kind_of(loss.what); kind && info(*kind).in_short && !loss.detail.empty())
       words += ". In the log " + loss.detail;
-    if (loss.what == info(LossKind::kNoDate).name && loss.detail.find("no year") != std::string::npos)
-      words += ". In the log " + loss.detail;
-    if (loss.what == info(LossKind::kSharedSecond).name && loss.detail.find("whole minutes") != std::string::npos)
-      words += ". In the log times tell whole minutes: rows of one minute are spread over it";
-  }
   return words;
 }
 
@@ -219,7 +207,7 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
             : e.meta.extra.contains("named_processes") ? " only: of processes their names and on which GPU"
                                                        : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
-  return wrap(line + read_of_times(e) + runs_read(e) + fractions_read(e) + commas_read(e) + columns_left_out(e) + ".",
+  return wrap(line + assumed_of_log(e) + runs_read(e) + fractions_read(e) + commas_read(e) + columns_left_out(e) + ".",
               options.width, "Evidence: ", "  ");
 }
 

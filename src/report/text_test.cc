@@ -80,30 +80,20 @@ TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
   options.full = true;
   EXPECT_THAT(to_text(e, options), HasSubstr("Next: headroom why boxes.log --log-interval 30s --json\n"));
   EXPECT_THAT(to_text(e, options), Not(HasSubstr("headroom export"))) << "it takes no such option";
-  e.losses = {make_loss(LossKind::kAssumedDateOrder, 1, "")};
   options.full = false;
-  EXPECT_THAT(to_text(e, options), HasSubstr("In the log all times are of one date"));
-  EXPECT_THAT(to_text(e, options), HasSubstr("(--date-order says it)."));
-  e.losses = {make_loss(LossKind::kNoGpuColumn, 1, "the rows below each time are taken as one of each GPU, in order")};
-  EXPECT_THAT(to_text(e, options), HasSubstr("In the log the rows below each time are taken as one of each GPU, in"));
-  e.losses = {make_loss(LossKind::kNoGpuColumn, 1, "no column says which GPU a row is about: taken as one GPU")};
-  EXPECT_THAT(to_text(e, options), Not(HasSubstr("taken as one GPU"))) << "it is what most such logs are";
-  e.losses = {make_loss(LossKind::kAssumedDateOrder, 1,
-                        "read with the day first, as where numbers have decimal commas: '3/2'")};
-  EXPECT_THAT(to_text(e, options), HasSubstr("read with the day first, as where numbers have decimal commas\n"));
-  e.losses = {make_loss(LossKind::kNoDate, 1, "times carry no year: taken as of 1972 (--start-date says it)")};
-  EXPECT_THAT(to_text(e, options),
-              HasSubstr("In the log times carry no year: taken as of 1972 (--start-date says it)."));
+  for (const LossKind told :
+       {LossKind::kAssumedDateOrder, LossKind::kNoGpuColumn, LossKind::kNoDate, LossKind::kSharedMinute}) {
+    e.losses = {make_loss(told, 1, "something was assumed (--option says it)")};
+    EXPECT_THAT(to_text(e, options), HasSubstr("In the log something was assumed (--option says it)."));
+  }
+  e.losses = {make_loss(LossKind::kSharedSecond, 1, "something was assumed")};
+  EXPECT_THAT(to_text(e, options), Not(HasSubstr("In the log"))) << "which changes little";
   e.losses.clear();
   e.meta.extra["decimal_commas"] = "'73,8' as 73.8";
   EXPECT_THAT(to_text(e, options), HasSubstr("Commas in the log were read as decimal points: '73,8' as 73.8."));
   e.meta.extra = {{"other_runs", "a is read, and b is left out"}};
   EXPECT_THAT(to_text(e, options), HasSubstr("Of the runs in the log a is read, and b is left out."));
   e.meta.extra.clear();
-  e.losses = {make_loss(LossKind::kSharedSecond, 1, "the log tells whole minutes; rows of one minute are spread")};
-  EXPECT_THAT(to_text(e, options), HasSubstr("In the log times tell whole minutes"));
-  e.losses = {make_loss(LossKind::kSharedSecond, 1, "the log tells whole seconds; rows of one second are spread")};
-  EXPECT_THAT(to_text(e, options), Not(HasSubstr("In the log times"))) << "which changes little";
   e.losses.clear();
   EXPECT_THAT(to_text(e, TextOptions{}), Not(HasSubstr("rows carry no time")));
 }
