@@ -805,6 +805,8 @@ TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
   EXPECT_THAT(p.projections[0].what, ::testing::StartsWith("the remaining 16:40"));
   EXPECT_NEAR(p.projections[0].low_seconds, 875, 0.1);
   EXPECT_NEAR(p.projections[1].low_seconds, 750, 0.1);
+  for (const auto at : {0U, 1U})
+    EXPECT_NEAR(p.projections[at].high_seconds, 1000, 0.1) << "what goes on beside the kernels may set the pace";
   for (const Projection& one : p.projections) EXPECT_THAT(one.what, ::testing::Not(::testing::HasSubstr("GPU part")));
 }
 
@@ -830,6 +832,7 @@ TEST(Plan, BesideAnIdleGpuItSaysWhatBothMakeOfTheGpuPart) {
   EXPECT_EQ(p.projections[2].low_seconds, p.projections[2].high_seconds);
   EXPECT_EQ(p.projections[3].what, "the remaining 18:00 however fast its GPU part becomes");
   EXPECT_NEAR(p.projections[3].low_seconds, 720, 0.1);
+  EXPECT_NEAR(p.projections[3].high_seconds, 1080, 0.1);
 }
 
 TEST(Plan, AsManyTasksPerGpuAsThereWereGainNothing) {

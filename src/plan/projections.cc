@@ -43,7 +43,8 @@ Nanos times(Nanos one, std::int64_t count) {
   return static_cast<Nanos>(std::min(all, kMost));
 }
 
-// Amdahl's two parts: waits between kernels are no part of what a faster GPU makes faster.
+// Amdahl's two parts: waits between kernels are no part of what a faster GPU makes faster. What goes on beside the
+// kernels may be the limit then, as it may be now: how long it takes, hidden behind them, is not known.
 std::vector<Projection> with_faster_gpus(const Explanation& e, const PlanRequest& request) {
   if (!e.pipeline) return {};
   const Nanos all = request.left.value_or(e.ledger.span());
@@ -51,16 +52,16 @@ std::vector<Projection> with_faster_gpus(const Explanation& e, const PlanRequest
   const double rest = seconds(all) - kernels;
   const std::string which = fmt::format("{} {}", request.left ? "the remaining" : "all", human_duration(all));
   std::vector<Projection> list{
-      {which + " with kernels twice as fast", rest + kernels / 2, rest + kernels / 2,
-       "if all else takes as long as now"},
-      {which + " however fast the kernels become", rest, rest, "if all else takes as long as now"}};
+      {which + " with kernels twice as fast", rest + kernels / 2, seconds(all), "if all else takes as long as now"},
+      {which + " however fast the kernels become", rest, seconds(all), "if all else takes as long as now"}};
   const std::size_t gpus = a_gpu_stood_idle(e) ? e.ledger.devices.size() : 1;
   if (gpus == 1) return list;
   const double part = seconds(all) * seconds(e.pipeline->gpu_part) / seconds(e.ledger.span());
   const double others = seconds(all) - part, shared = others + part / static_cast<double>(gpus);
   list.push_back({fmt::format("{} with its GPU part split evenly over {} GPUs", which, gpus), shared, shared,
                   "if it can be split, and all else takes as long as now"});
-  list.push_back({which + " however fast its GPU part becomes", others, others, "if all else takes as long as now"});
+  list.push_back(
+      {which + " however fast its GPU part becomes", others, seconds(all), "if all else takes as long as now"});
   return list;
 }
 

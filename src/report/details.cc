@@ -253,26 +253,15 @@ std::string limits_text(const Explanation& e, const TextOptions& options) {
                  options.width, "Upper limit: ", "  ");
   if (e.pipeline) {
     const Nanos all = e.pipeline->gpu_part + e.pipeline->rest, kernels = e.pipeline->kernels;
-    const auto made = [&](Nanos part) {  // by a part that takes half as long
-      return fmt::format("{} ({})", human_duration(all - part / 2),
-                         human_factor(static_cast<double>(all) / static_cast<double>(all - part / 2)));
-    };
-    const auto never_under = [&](Nanos part) {
-      return part >= all ? std::string("as short as you like")
-                         : fmt::format("never under {} ({})", human_duration(all - part),
-                                       human_factor(static_cast<double>(all) / static_cast<double>(all - part)));
-    };
-    text += wrap(fmt::format("{} of {} have a kernel on a GPU{}. Kernels that are twice as fast make {}; however fast, "
-                             "while the rest stays as it is: {}.",
-                             human_duration(kernels), human_duration(all), unread_words(e.ledger), made(kernels),
-                             never_under(kernels)),
+    const auto factor = [&](Nanos left) { return human_factor(static_cast<double>(all) / static_cast<double>(left)); };
+    text += wrap(fmt::format("{} of {} have a kernel on a GPU{}. Kernels that are twice as fast make no less than {} "
+                             "({} at most); however fast they are, {}: what goes on beside them may set the pace.",
+                             human_duration(kernels), human_duration(all), unread_words(e.ledger),
+                             human_duration(all - kernels / 2), factor(all - kernels / 2),
+                             kernels >= all ? "as short as you like"
+                                            : fmt::format("never under {} ({})", human_duration(all - kernels),
+                                                          factor(all - kernels))),
                  options.width, "By faster kernels alone: ", "  ");
-    text += wrap(fmt::format("{} of {}, its waits and the job's code in it included. Twice as fast as a whole makes "
-                             "{}; however fast, while the "
-                             "rest stays as it is: {}.",
-                             human_duration(e.pipeline->gpu_part), human_duration(all), made(e.pipeline->gpu_part),
-                             never_under(e.pipeline->gpu_part)),
-                 options.width, "By a faster GPU part of the job: ", "  ");
   }
   return text.empty() ? text : text + "\n";
 }

@@ -140,6 +140,16 @@ TEST(Report, WhichPartOfComputingOnlyWaitedIsSaid) {
   EXPECT_THAT(computing_words(e), Not(HasSubstr("waited")));
 }
 
+TEST(Report, FasterKernelsAreABound) {
+  Explanation e = crowded(1);
+  e.pipeline = Pipeline{.gpu_part = 90 * kSecond, .kernels = 60 * kSecond, .rest = 10 * kSecond};
+  const std::string text = to_text(e, {.width = 160, .full = true});
+  EXPECT_THAT(text, HasSubstr("1:00 of 1:40 have a kernel on a GPU. Kernels that are twice as fast make no less than "
+                              "1:10 (1.43x at most); however fast they are,\n"));
+  EXPECT_THAT(text, HasSubstr("never under 40.0 s (2.5x): what goes on beside them may set the pace."));
+  EXPECT_THAT(text, Not(HasSubstr("GPU part of the job")));
+}
+
 TEST(Report, AGainWithoutANumberHasNoCondition) {
   Option option;
   option.gain = {1, 2, "if the GPU never waited for its data"};
