@@ -109,6 +109,16 @@ TEST(Plan, CoresCarryMoreWorkersThatUseAPartOfOneEach) {
   EXPECT_EQ(option(plan(explained(loader_bound(0.3, 2, 1.9, 2, 0.7))), "more_loader_workers"), nullptr);
 }
 
+// They may use more than they leave one worker, as nothing keeps it from taking its share.
+TEST(Plan, OthersUsedTheCoresThatTheFindingSaysTheyUsed) {
+  Explanation e = explained(loader_bound(0.3, 12, 2));
+  e.host = HostTime{.usable_cores = 2, .busy_cores = 2, .helpers = 1, .owner_cores = 0.1, .helper_cores = 0.4};
+  const Plan p = plan(e);
+  const Option* more = option(p, "more_loader_workers");
+  ASSERT_NE(more, nullptr);
+  EXPECT_THAT(more->gain.more, ::testing::HasSubstr("on 1.9 cores, 1.5 of which others used meanwhile"));
+}
+
 // They need hardly a core while they wait, and the store may answer more of them.
 TEST(Plan, WorkersThatWaitForAConnectionMayAskForMoreAtATime) {
   RecordingBuilder recording(100, 0.5);

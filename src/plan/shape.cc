@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/human.h"
+#include "model/cores.h"
 #include "model/observations.h"
 #include "plan/measured.h"
 
@@ -118,8 +119,8 @@ class LoaderWorkers {
     if (!cores || asleep_ || option_.gain.condition.empty()) return;
     option_.gain.more += fmt::format("; simulated with {} on {} core{}", count_of(workers_, "worker"),
                                      human_figure(*cores, 2), *cores > 1 ? "s" : "");
-    if (model_.others >= kNoticed)
-      option_.gain.more += fmt::format(", {} of which others used meanwhile", human_figure(model_.others, 2));
+    if (const double others = std::min(*cores, cores_of_others(*e_.host)); others >= kNoticed)
+      option_.gain.more += fmt::format(", {} of which others used meanwhile", human_figure(others, 2));
   }
 
   void tell_how_to_verify() {
