@@ -303,7 +303,10 @@ class Maker {
     const bool partly = made.change.cheaper && fix.cause != Cause::kEpochWorkerRestart;
     const bool unknown = splits || partly || (!certain && !measured);
     const CauseHistory* history = history_of(request_, fix.cause);
-    if (fix.stays > 0) more += "; it is not equal work: half of the validations, and what they tell, are given up";
+    if (fix.stays > 0)
+      more +=
+          "; at most half of all that goes, and it is not equal work: half of the validations, and what they tell, "
+          "are given up";
     const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
     const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
     std::string words;
@@ -315,17 +318,28 @@ class Maker {
     } else if (shown.empty() || no_cores) {
       words = "; nothing here shows how much of that this change saves";
     } else {
-      save_half_of_seen(made);
-      words = fmt::format("; low end: half of that time is saved, as {}", shown);
+      words = fmt::format("; low end: {}, as {}", save_half_of_seen(made), shown);
     }
     if (made.option.promises) more += words;
   }
 
-  void save_half_of_seen(Candidate& made) const {
+  // Says of what that is the half.
+  std::string save_half_of_seen(Candidate& made) const {
     made.least = 0.5;  // judgement
-    if (!made.change.finding) return;
-    made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
-    if (made.change.mechanism == Mechanism::kLoads) made.seen = std::min(*made.seen, saved_beside_others(made.change));
+    if (!made.change.finding) return "half of what the high end saves";
+    const double claimed = model_.findings[*made.change.finding].seconds;
+    const double saved = model_.seconds - simulate(model_, std::array{made.change});
+    made.seen = made.change.share * claimed;
+    if (made.change.mechanism == Mechanism::kLoads) {
+      const double beside = saved_beside_others(made.change);
+      made.seen = std::min(*made.seen, beside);
+      if (beside < std::min(made.change.share * claimed, saved))
+        return "half of what it saves while others use as many cores";
+    }
+    constexpr double kRounding = 1e-6;  // of the time
+    if (saved < *made.seen - kRounding * model_.seconds) return "half of what the high end saves";
+    return fmt::format("{} of the {} of finding {} is saved", made.change.share < 1 ? "a quarter" : "half",
+                       human_duration(static_cast<Nanos>(claimed * kSecond)), *made.change.finding + 1);
   }
 
   // What a probe ran of the values that are considered.

@@ -12,6 +12,7 @@
 
 #include "analyze/testing_profile.h"
 #include "analyze/testing_random.h"
+#include "base/human.h"
 #include "diagnose/explain.h"
 #include "model/job_variables.h"
 #include "model/observations.h"
@@ -117,6 +118,18 @@ TEST(Plan, OthersUsedTheCoresThatTheFindingSaysTheyUsed) {
   const Option* more = option(p, "more_loader_workers");
   ASSERT_NE(more, nullptr);
   EXPECT_THAT(more->gain.more, ::testing::HasSubstr("on 1.9 cores, 1.5 of which others used meanwhile"));
+}
+
+TEST(Plan, ALowEndSaysOfWhatItIsAHalf) {
+  Explanation e = explained(loader_bound(0.3, 12, 2));
+  const Plan alone = plan(e);
+  EXPECT_THAT(option(alone, "more_loader_workers")->gain.more,
+              ::testing::HasSubstr(fmt::format("low end: half of the {} of finding 1 is saved",
+                                               human_duration(e.findings.at(0).cost()))));
+  e.host = HostTime{.usable_cores = 4, .busy_cores = 3.5, .helpers = 2, .owner_cores = 0.02, .helper_cores = 1.9};
+  const Plan beside = plan(e);
+  EXPECT_THAT(option(beside, "more_loader_workers")->gain.more,
+              ::testing::HasSubstr("low end: half of what it saves while others use as many cores"));
 }
 
 // They need hardly a core while they wait, and the store may answer more of them.
@@ -227,7 +240,8 @@ TEST(Plan, NothingIsPromisedThatNoEvidenceShows) {
   EXPECT_THAT(larger->gain.words(), ::testing::HasSubstr("nothing here shows how much of that"));
   EXPECT_NEAR(less->gain.high, 120.0 / 100, 0.03);
   EXPECT_NEAR(less->gain.low, 120.0 / 110, 0.03) << "half of the half that was seen";
-  EXPECT_THAT(less->gain.words(), ::testing::HasSubstr("low end: half of that time is saved"));
+  EXPECT_THAT(less->gain.words(), ::testing::HasSubstr("at most half of all that goes"));
+  EXPECT_THAT(less->gain.words(), ::testing::HasSubstr("low end: a quarter of the 40.0 s of finding 1 is saved"));
   PlanRequest request;
   request.history = {{Cause::kValidation, 3, 0.6, 0.9}};
   EXPECT_GT(option(plan(e, request), "larger_eval_batch")->gain.low, 1.1) << "outcomes show it";
