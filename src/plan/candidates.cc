@@ -139,6 +139,10 @@ class Maker {
     option.effort = info(fix.effort).name;
     option.apply = filled(applied(fix), known);
     fit_to_the_job(e_, fix, finding, known, option);
+    if (fix.id == "larger_eval_batch" && finding && !finding->remedy && without_kernels(*finding)) {
+      if (finding->asleep || finding->mostly_waits) return;  // nor would a GPU be quicker
+      validates_on_the_cpu(e_.meta, option);
+    }
     made.effort = fix.effort;
     made.asked = asked;
     if (finding && !finding->cause) made.look = step_of_observation(fix.cause, *finding, e_.meta);
@@ -288,6 +292,17 @@ class Maker {
         found.push_back(static_cast<std::int32_t>(phase));
     }
     return found;
+  }
+
+  // Whether hardly a kernel runs in the phases that it lies in, by readings of the GPU: of larger batches nothing is
+  // quicker there.
+  [[nodiscard]] bool without_kernels(const Finding& finding) const {
+    constexpr double kHardly = 0.02;  // of their time: a reading at an edge may be of what was before, or comes then
+    if (e_.batch || finding.claims.empty()) return false;
+    const std::vector<std::int32_t> phases = phases_within(finding);
+    return !phases.empty() && std::all_of(phases.begin(), phases.end(), [&](std::int32_t phase) {
+      return e_.phases[static_cast<std::size_t>(phase)].gpu_util_ratio.value_or(1) < kHardly;
+    });
   }
 
   // What is promised of it: nothing, where neither this recording nor an outcome shows that it saves something.

@@ -90,4 +90,11 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
   if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
 }
 
+void validates_on_the_cpu(const RecordingMeta& meta, Option& option) {
+  option.title = "Run the validation on the GPU";
+  option.apply = words_for(meta, {"move its model, samples and metrics there (.to(device)): hardly a kernel ran in it",
+                                  "move what it computes there: hardly a kernel ran in it"});
+  option.undo = "the validation on the CPU";
+}
+
 }  // namespace headroom::planning

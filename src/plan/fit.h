@@ -11,4 +11,7 @@ namespace headroom::planning {
 // not. `finding` may be null: somebody asked about it.
 void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding, const Numbers& known, Option& option);
 
+// The same of a validation in which hardly a kernel runs, for what otherwise enlarges its batches.
+void validates_on_the_cpu(const RecordingMeta& meta, Option& option);
+
 }  // namespace headroom::planning

@@ -235,6 +235,8 @@ TEST(Plan, NothingIsPromisedThatNoEvidenceShows) {
   const Option *larger = option(p, "larger_eval_batch"), *less = option(p, "validate_less");
   ASSERT_NE(larger, nullptr);
   ASSERT_NE(less, nullptr);
+  EXPECT_EQ(larger->title, "Run the validation on the GPU") << "no kernel runs in it, whatever the batch";
+  EXPECT_THAT(larger->apply, ::testing::HasSubstr("hardly a kernel ran in it"));
   EXPECT_EQ(larger->gain.low, 1) << "it may be code on the CPU";
   EXPECT_NEAR(larger->gain.high, 1.5, 0.1) << "all of it might go";
   EXPECT_THAT(larger->gain.words(), ::testing::HasSubstr("nothing here shows how much of that"));
@@ -262,6 +264,7 @@ TEST(Plan, WhatIsNotRunHasNoKernelsEither) {
   EXPECT_NEAR(less->gain.high, 120.0 / 100, 0.03) << "half of 40 s, kernels and all";
   EXPECT_GT(less->gain.high, 120.0 / (120 - seconds(e.findings.at(0).cost()) / 2) + 0.02) << "more than is claimed";
   EXPECT_THAT(less->gain.words(), ::testing::HasSubstr("the kernels and the other time of these phases"));
+  EXPECT_EQ(larger->title, "A larger batch for validation, its metrics on the GPU");
   EXPECT_NEAR(larger->gain.high, 120.0 / 80, 0.07) << "nothing tells how long the kernels of larger batches take";
 }
 
