@@ -95,9 +95,7 @@ class Maker {
     if (!code || has(code->option.id)) return;
     code->probability = code->surely = probability_of(finding.confidence);
     code->cost = share_of_all(finding);
-    if (const auto& claimed = model_.findings[index];
-        !finding.cause && claimed.most > claimed.seconds)  // the rest may be that code's, too
-      code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
+    if (!finding.cause) code->change.share = share_of_all_time(model_.findings[index], code->change.share);
     made_.push_back(std::move(*code));
   }
 
@@ -109,13 +107,39 @@ class Maker {
     std::size_t there = 0;
     for (std::size_t c = 0; c < causes.size() && there < most; ++c) {
       const auto fixes = fixes_of(causes[c]);
-      if (fixes.empty()) continue;
+      if (fixes.empty() || comes_too_seldom(e_.findings[index], causes[c])) continue;
       const double part_of_set = 1.0 / static_cast<double>(c + 2);
       if (causes[c] == Cause::kOneProcessImbalance)  // in a set they take turns, as parts of a model do
         add(fixes.back(), index, part_of_set);
       add(fixes.front(), index, part_of_set);
       there += has(fixes.front().id) ? 1U : 0U;
     }
+  }
+
+  // What runs at one time only is nothing that comes with each epoch.
+  [[nodiscard]] static bool comes_too_seldom(const Finding& finding, Cause cause) {
+    return finding.role.recurs == Recurs::kOnce && (cause == Cause::kValidation || cause == Cause::kEpochEndHostWork ||
+                                                    cause == Cause::kDuplicatePreprocessing);
+  }
+
+  // Where the code that has most of the time has its own option, a cause of the set for which nothing speaks, while
+  // something does for others: no advice beside that, unless it is the likeliest.
+  [[nodiscard]] bool is_a_guess(const Candidate& made) const {
+    if (made.asked || made.option.candidates.empty()) return false;
+    const bool named = std::any_of(made_.begin(), made_.end(), [&](const Candidate& one) {
+      return one.option.id == kNamedCode && one.option.finding == made.option.finding;
+    });
+    const Finding& finding = e_.findings[*made.option.finding];
+    const auto place = std::find(finding.candidates.begin(), finding.candidates.end(), *made.option.cause);
+    const auto said = [](const std::string& words) { return !words.empty(); };
+    return named && place != finding.candidates.begin() && !speaks_for(finding, *made.option.cause) &&
+           std::any_of(finding.speaks_for.begin(), finding.speaks_for.end(), said);
+  }
+
+  [[nodiscard]] static bool speaks_for(const Finding& finding, Cause cause) {
+    const auto place = std::find(finding.candidates.begin(), finding.candidates.end(), cause);
+    return place != finding.candidates.end() &&
+           !finding.speaks_for_candidate(static_cast<std::size_t>(place - finding.candidates.begin())).empty();
   }
 
   // The same fix for two findings: the one whose cause is told, else the one that costs more, stands first and keeps
@@ -161,7 +185,7 @@ class Maker {
     how_much(fix, finding, made);
     measured(made);
     if (!made.measured) keep_within_limits(e_, model_, made);
-    if (!loads_already(made) && !is_there(made)) made_.push_back(std::move(made));
+    if (!loads_already(made) && !is_there(made) && !is_a_guess(made)) made_.push_back(std::move(made));
   }
 
   void take_from(const Finding& finding, const Fix& fix, Candidate& made) const {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/limits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
+
+#include "base/human.h"
+#include "model/places.h"
+#include "plan/named_code.h"
 
 namespace headroom::planning {
 
@@ -17,48 +23,77 @@ const OwnLimit* limit_of_run(const Explanation& e, Cause cause) {
 
 double saved_at(const StepModel& model, double factor) { return model.seconds * (1 - 1 / std::max(1.0, factor)); }
 
-// Seconds; nothing where the gains of the findings bound it.
-std::optional<double> limit_of(const Explanation& e, const StepModel& model, const Candidate& made) {
+// Of a set in whose code most of the time is, by stacks: what that code can have cost, where the cause is code.
+std::optional<double> limit_of_code(const Explanation& e, const StepModel& model, std::size_t index, Cause cause) {
+  constexpr std::array kOfCode{Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kDuplicatePreprocessing,
+                               Cause::kEpochEndHostWork, Cause::kValidation};
+  const bool of_code = std::find(kOfCode.begin(), kOfCode.end(), cause) != kOfCode.end();
+  const double share = share_of_code(e.findings[index]);
+  if (e.findings[index].cause || !of_code || share <= 0.5) return std::nullopt;
+  const StepModel::Claimed& claimed = model.findings[index];
+  return claimed.most * share_of_all_time(claimed, share);
+}
+
+struct Limit {
+  double seconds = 0;
+  bool of_code = false;           // of the finding itself
+  const OwnLimit* run = nullptr;  // where that is what limits it
+};
+
+// Nothing where the gains of the findings bound it.
+std::optional<Limit> limit_of(const Explanation& e, const StepModel& model, const Candidate& made) {
   const Cause cause = *made.option.cause;
   bool open = true, limited = false;  // in all of these findings, as one that names it alone knows better; in one
-  double all = 0;
+  Limit limit;
   for (std::size_t i = 0; i < model.findings.size(); ++i) {
     if (i != *made.change.finding && (made.change.also >> i & 1U) == 0) continue;
     const OwnLimit* own = e.findings[i].limit_of(cause);
     open &= !e.findings[i].cause;
     limited |= own != nullptr;
-    all += own ? saved_at(model, own->high) : model.findings[i].most;
+    double most = own ? saved_at(model, own->high) : model.findings[i].most;
+    if (const auto code = limit_of_code(e, model, i, cause); code && *code < most) {
+      most = *code;
+      limited = true;
+      limit.of_code |= i == *made.change.finding;
+    }
+    limit.seconds += most;
   }
-  if (const OwnLimit* run = limit_of_run(e, cause); open && run)
-    limited = true, all = std::min(all, saved_at(model, run->high));
-  return limited ? std::optional(all) : std::nullopt;
+  const OwnLimit* run = limit_of_run(e, cause);
+  if (open && run && saved_at(model, run->high) <= limit.seconds)
+    return Limit{.seconds = saved_at(model, run->high), .run = run};
+  return limited || (open && run) ? std::optional(limit) : std::nullopt;
 }
 
 }  // namespace
 
 void keep_within_limits(const Explanation& e, const StepModel& model, Candidate& made) {
-  const bool removes = made.change.mechanism == Mechanism::kRemoves || made.change.mechanism == Mechanism::kOverlaps;
-  if (!made.change.finding || !made.option.cause || !made.option.promises || !removes) return;
+  const Mechanism mechanism = made.change.mechanism;
+  const bool limits =
+      mechanism == Mechanism::kRemoves || mechanism == Mechanism::kOverlaps || mechanism == Mechanism::kLoads;
+  if (!made.change.finding || !made.option.cause || !made.option.promises || !limits) return;
   const Finding& finding = e.findings[*made.change.finding];
-  const std::optional<double> limit = limit_of(e, model, made);
+  const std::optional<Limit> limit = limit_of(e, model, made);
   const auto saved = [&](double share) {
     Change change = made.change;
     change.share = share;
     return model.seconds - simulate(model, std::array{change});
   };
   constexpr double kRounding = 1e-6;  // of the time
-  if (!limit || saved(made.change.share) <= *limit + kRounding * model.seconds) return;
+  if (!limit || saved(made.change.share) <= limit->seconds + kRounding * model.seconds) return;
   constexpr int kHalvings = 40;
   double low = 0, high = made.change.share;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;
-    (saved(middle) > *limit ? high : low) = middle;
+    (saved(middle) > limit->seconds ? high : low) = middle;
   }
   made.change.share = low;
-  const OwnLimit* run = limit_of_run(e, *made.option.cause);
-  if (finding.limit_of(*made.option.cause) || !run) return;
+  if (limit->of_code)
+    made.option.gain.more += fmt::format("; {} has {} of that time, and no other code is counted",
+                                         function_of(e.ledger.places[static_cast<std::size_t>(*finding.code)]),
+                                         human_percent(share_of_code(finding)));
+  if (finding.limit_of(*made.option.cause) || !limit->run) return;
   // What keeps it below its findings' gains, and counts all of their time.
-  made.option.gain.condition = run->condition;
+  made.option.gain.condition = limit->run->condition;
   made.option.gain.more.erase(0, finding.gain->more.size());
 }
 

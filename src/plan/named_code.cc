@@ -23,11 +23,17 @@ Nanos time_at(const Finding& finding, std::int32_t place) {
 }
 
 // The same where it is no wait for kernels.
-Nanos runs_at(const Finding& finding, std::int32_t place) {
+Nanos runs_at(const Finding& finding, std::int32_t place, Account account = Account::kHostCode) {
   Nanos there = 0;
   for (const ClaimedPiece& piece : finding.claims)
-    if (piece.account == Account::kHostCode && piece.where == place) there += piece.end - piece.begin;
+    if (piece.account == account && piece.where == place) there += piece.end - piece.begin;
   return there;
+}
+
+// What the code of a set does there: it runs, or it writes.
+Account account_of_code(const Finding& finding) {
+  const auto at = [&](Account account) { return runs_at(finding, *finding.code, account); };
+  return at(Account::kCheckpoint) > at(Account::kHostCode) ? Account::kCheckpoint : Account::kHostCode;
 }
 
 // Whether both findings are at the same code of a place: what a script runs by itself is one function, whatever it is
@@ -107,6 +113,16 @@ void describe(const Finding& finding, Candidate& made) {
 
 }  // namespace
 
+double share_of_code(const Finding& finding) {
+  if (!finding.code || finding.cost() == 0) return 0;
+  return static_cast<double>(runs_at(finding, *finding.code, account_of_code(finding))) /
+         static_cast<double>(finding.cost());
+}
+
+double share_of_all_time(const StepModel::Claimed& claimed, double share) {
+  return claimed.most > claimed.seconds ? 1 - (1 - share) * claimed.seconds / claimed.most : share;
+}
+
 std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
   if (!finding.code || !finding.gain || finding.advice.empty()) return std::nullopt;
@@ -117,7 +133,8 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   }
   // What keeps code from running is another thread's: its change is the one of that cause.
   if (finding.cause || finding.candidates.front() == Cause::kGilContention) return std::nullopt;
-  const Nanos there = runs_at(finding, *finding.code);
+  const Account account = account_of_code(finding);
+  const Nanos there = runs_at(finding, *finding.code, account);
   const std::vector<std::size_t> others = others_of(e, index, *finding.code);
   if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code, others)) return std::nullopt;
   Candidate made;
@@ -129,17 +146,18 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   const std::string_view function = function_of(place);
   option.title =
       fmt::format("{} {}", finding.asleep || finding.mostly_waits ? "Shorten the wait in" : "Change the code itself:",
-                  e.ledger.spot(*finding.code, Account::kHostCode));
+                  e.ledger.spot(*finding.code, account));
   option.apply = finding.advice;
   option.gain = *finding.gain;
   option.gain.low = option.gain.high = 1;  // the simulation's to say
   option.gain.beside.clear();              // of one cause
-  const double share = static_cast<double>(there) / static_cast<double>(finding.cost());
+  const double share = share_of_code(finding);
   if (const std::string percent = human_percent(share); percent != human_percent(1))
     option.gain.more += fmt::format("; that code has {} of that time", percent);
   option.gain.more += "; how much of that can be had is not known";
   if (function != place) option.gain.more += fmt::format("; what {} costs other callers is not counted", function);
   describe(finding, made);
+  if (account == Account::kCheckpoint) option.why_safe = "a crash may lose what the disk does not have yet";
   made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .share = share};
   for (const std::size_t other : others) {
     made.change.also |= std::uint64_t{1} << other;

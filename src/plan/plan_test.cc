@@ -498,6 +498,61 @@ TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
   EXPECT_THAT(code->gain.words(), ::testing::EndsWith("; what send (t.py) costs other callers is not counted"));
 }
 
+TEST(Plan, WhatRunsOnceIsNothingThatComesWithEachEpoch) {
+  Explanation e = sleeping_in(0.9);
+  e.findings[0].candidates = {Cause::kHostGraphBuilding, Cause::kValidation, Cause::kEpochEndHostWork};
+  e.findings[0].role.recurs = Recurs::kAtTimes;
+  EXPECT_NE(option(plan(e), "larger_eval_batch"), nullptr);
+  e.findings[0].role.recurs = Recurs::kOnce;
+  const Plan p = plan(e);
+  for (const char* id : {"larger_eval_batch", "overlap_epoch_end"}) EXPECT_EQ(option(p, id), nullptr) << id;
+  EXPECT_NE(option(p, "cache_prepared"), nullptr);
+}
+
+TEST(Plan, BesideNamedCodeNothingIsAdvisedForWhichNothingSpeaks) {
+  Explanation e = sleeping_in(0.9);
+  e.findings[0].candidates = {Cause::kSlowStorage, Cause::kLoggingUpload};
+  EXPECT_NE(option(plan(e), "log_beside"), nullptr) << "nothing was observed of any";
+  e.findings[0].speaks_for = {"data came over a connection", ""};
+  EXPECT_EQ(option(plan(e), "log_beside"), nullptr);
+  EXPECT_NE(option(plan(e), "local_data"), nullptr);
+  std::swap(e.findings[0].candidates[0], e.findings[0].candidates[1]);
+  e.findings[0].speaks_for = {"", "data came over a connection"};
+  EXPECT_NE(option(plan(e), "log_beside"), nullptr) << "it is the likeliest";
+  e.findings[0].candidates = {Cause::kSlowStorage, Cause::kLoggingUpload};
+  e.findings[0].speaks_for = {"data came over a connection", ""};
+  e.findings[0].code.reset();
+  EXPECT_NE(option(plan(e), "log_beside"), nullptr) << "no place has most of it";
+}
+
+TEST(Plan, AChangeOfCodeOfASetGainsNoMoreThanThatCodeHas) {
+  Explanation e = sleeping_in(0.6);
+  e.findings[0].candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kSyncPoints};
+  const Plan p = plan(e);
+  const Option *code = option(p, "named_code"), *prepared = option(p, "cache_prepared");
+  ASSERT_NE(code, nullptr);
+  ASSERT_NE(prepared, nullptr);
+  EXPECT_NEAR(prepared->gain.high, code->gain.high, 1e-4);
+  EXPECT_THAT(prepared->gain.more,
+              ::testing::EndsWith("send (train.py) has 60 % of that time, and no other code is counted"));
+  EXPECT_NEAR(option(p, "start_loader_workers")->gain.high, code->gain.high, 1e-4);
+  EXPECT_GT(option(p, "fewer_syncs")->gain.high, code->gain.high + 0.1) << "it is no matter of that code";
+}
+
+// What a finding advises against a wait for the disk is an option: of its causes none may be that.
+TEST(Plan, CodeThatWritesIsNamed) {
+  Explanation e = sleeping_in(0.9);
+  for (ClaimedPiece& piece : e.findings[0].claims) piece.account = Account::kCheckpoint;
+  e.findings[0].candidates = {Cause::kCpuOversubscribed, Cause::kCheckpointSync};
+  e.findings[0].advice = "wait for the disk (fsync) less often";
+  const Plan p = plan(e);
+  const Option* code = option(p, "named_code");
+  ASSERT_NE(code, nullptr);
+  EXPECT_EQ(code->title, "Change the code itself: send (train.py)");
+  EXPECT_EQ(code->apply, e.findings[0].advice);
+  EXPECT_THAT(code->why_safe, ::testing::HasSubstr("a crash may lose"));
+}
+
 TEST(Plan, ThreadsThatAreOffAlreadyAreNotAdvisedOff) {
   Explanation e = sleeping_in(0.9);
   e.findings[0].cause = Cause::kCpuOversubscribed;
