@@ -200,6 +200,10 @@ class Maker {
       gain.causes = {fix.cause};
       if (const OwnLimit* own = finding.limit_of(fix.cause)) gain = own->gain();
       gain.high = 1;
+      if (cores_without_bound(finding, fix.cause))
+        gain.more +=
+            "; its main thread's own wait for a core is no bound: its other threads or processes may have kept it "
+            "waiting for want of one";
       // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
       made.change.keeps =
           fix.cause == Cause::kExposedCommunication && e_.bound && finding.gain->high > e_.bound->speedup_high;
@@ -210,6 +214,13 @@ class Maker {
                        : fmt::format("{}, if it names another cause", next_observation(fix.cause, finding, e_.meta));
     if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
       gain = {.none = "none for this job, which takes as long with fewer; the others come back"};
+  }
+
+  // Whether its main thread was seen to wait for a core, and nothing bounds what cores can have cost (model/finding.h,
+  // OwnLimit).
+  [[nodiscard]] bool cores_without_bound(const Finding& finding, Cause cause) const {
+    return cause == Cause::kCpuOversubscribed && speaks_for(finding, cause) && !finding.limit_of(cause) &&
+           std::none_of(e_.limits.begin(), e_.limits.end(), [&](const OwnLimit& one) { return one.cause == cause; });
   }
 
   // Each later start of a job that failed for memory was one more try: once it has the memory, there is none.

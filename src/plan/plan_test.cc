@@ -553,6 +553,19 @@ TEST(Plan, CodeThatWritesIsNamed) {
   EXPECT_THAT(code->why_safe, ::testing::HasSubstr("a crash may lose"));
 }
 
+TEST(Plan, AWaitForCoresThatOtherThreadsMayHaveHadIsNotBoundedByTheMainOnes) {
+  Explanation e = sleeping_in(0.5);
+  e.findings[0].candidates = {Cause::kHostGraphBuilding, Cause::kCpuOversubscribed};
+  e.findings[0].speaks_for = {"", "its main thread waited for a core"};
+  const auto words = [&] { return option(plan(e), "fewer_threads")->gain.words(); };
+  EXPECT_THAT(words(), ::testing::HasSubstr("its main thread's own wait for a core is no bound"));
+  e.limits = {{Cause::kCpuOversubscribed, 1.5, "if its main thread had a core of its own"}};
+  EXPECT_THAT(words(), ::testing::Not(::testing::HasSubstr("is no bound")));
+  e.limits.clear();
+  e.findings[0].limits = {{Cause::kCpuOversubscribed, 1.5, "if its main thread had a core of its own"}};
+  EXPECT_THAT(words(), ::testing::Not(::testing::HasSubstr("is no bound")));
+}
+
 TEST(Plan, ThreadsThatAreOffAlreadyAreNotAdvisedOff) {
   Explanation e = sleeping_in(0.9);
   e.findings[0].cause = Cause::kCpuOversubscribed;
