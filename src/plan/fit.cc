@@ -25,6 +25,13 @@ std::string start_as_seen(const Explanation& e, const Finding* finding, const st
   return fmt::format("keep what {} makes or brings from one start to the next, on a local disk", place);
 }
 
+void fit_start(const Explanation& e, const Finding* finding, Option& option) {
+  option.apply = start_as_seen(e, finding, option.apply);
+  if (option.apply.starts_with("import ") && finding->code)
+    option.title = "Import less at the start, or once for several runs", option.why_safe = "the same modules",
+    option.undo = "the imports as they were";
+}
+
 bool may_have_threads(const Explanation& e, const Finding* finding) {
   return !one_thread_each(e.meta) && !(finding && finding->threads_hardly_ran);
 }
@@ -68,12 +75,7 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
   option.verify = words_for(e.meta, fix.verify);
   option.undo = words_for(e.meta, fix.undo);
   if (finding && finding->remedy && finding->remedy->fix == fix.id) return take(*finding->remedy, *finding, option);
-  if (fix.id == "faster_startup") {
-    option.apply = start_as_seen(e, finding, option.apply);
-    if (option.apply.starts_with("import ") && finding->code)
-      option.title = "Import less at the start, or once for several runs", option.why_safe = "the same modules",
-      option.undo = "the imports as they were";
-  }
+  if (fix.id == "faster_startup") fit_start(e, finding, option);
   const bool by_a_thread = finding && (finding->cause == Cause::kGilContention ||
                                        (!finding->cause && finding->candidates.front() == Cause::kGilContention));
   if (fix.id == "thread_to_process" && by_a_thread && !finding->advice.empty())
@@ -87,6 +89,8 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
     option.apply = fewer_threads(e, finding, known);
     if (may_have_threads(e, finding)) option.verify = fewer_threads_check(e);
   }
+  if (fix.id == "cheaper_samples" && e.host && e.host->helpers == 0)
+    option.verify = "time per step; a hash of the same samples";                               // threads load
   if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
 }
 

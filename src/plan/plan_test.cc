@@ -176,6 +176,8 @@ TEST(Plan, AThreadThatFeedsTheMainOneIsAWorker) {
   ASSERT_NE(more, nullptr);
   EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=3,"));
   EXPECT_NEAR(more->gain.high, 2.5, 0.1) << "0.4 of each second have kernels";
+  ASSERT_NE(option(busy, "cheaper_samples"), nullptr);
+  EXPECT_THAT(option(busy, "cheaper_samples")->verify, ::testing::StartsWith("time per step")) << "it has no workers";
   EXPECT_EQ(option(alone, "more_loader_workers"), nullptr) << "one core carries no more than that thread";
   more = option(asleep, "more_loader_workers");
   ASSERT_NE(more, nullptr);

@@ -209,6 +209,18 @@ std::size_t least_phase_lines(const Explanation& e) {
   return kRoundThem + std::min(all, kLeastRows + 1);  // that there are more takes a line
 }
 
+namespace {
+
+// What its signs mean, in as many lines as there are.
+std::string below_phases(bool unknown, bool shared, std::size_t lines, const TextOptions& options) {
+  std::string text;
+  if (unknown && lines > 0) text += faint("  computing -: too few of the GPU's readings lie in it", options) + "\n";
+  if (shared && lines > (unknown ? 1U : 0U)) text += faint(fmt::format("  steps ~: {}", kSharedSteps), options) + "\n";
+  return text;
+}
+
+}  // namespace
+
 std::string named_phases_text(const Explanation& e, const TextOptions& options, std::size_t most) {
   const std::size_t least = least_phase_lines(e);
   if (least == 0 || most < least) return "";
@@ -240,10 +252,7 @@ std::string named_phases_text(const Explanation& e, const TextOptions& options, 
     unknown = unknown || !p.gpu_util_ratio;
     shared = shared || steps_are_shared(p);
   }
-  if (unknown && rows < room) text += faint("  computing -: too few of the GPU's readings lie in it", options) + "\n";
-  if (shared && rows + (unknown ? 1 : 0) < room)
-    text += faint(fmt::format("  steps ~: {}", kSharedSteps), options) + "\n";
-  return text + "\n";
+  return text + below_phases(unknown, shared, room - std::min(rows, room), options) + "\n";
 }
 
 std::string limits_text(const Explanation& e, const TextOptions& options) {
