@@ -27,12 +27,13 @@ struct CodeSeen {
   bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own
   CodeShare kernel_waits, launch_calls;
   std::map<std::string, double> idle_shares;
-  std::set<std::string> own;                       // functions of the user's
-  std::set<std::string> long_stays;                // where the processes on the GPUs stay for a long pause at a time
-  stacks::PrecisionSeen precision;                 // of all stacks
-  std::map<std::string, stacks::Family> families;  // where a rule knows them
-  std::map<std::string, double> plain_shares;      // of the looks there: those that are StackKind::plain
-  std::set<std::string> process_waits;             // where they wait for other processes, and hardly ever do else
+  std::map<std::string, double> launch_idle_shares;  // ... with what launches kernels, too
+  std::set<std::string> own;                         // functions of the user's
+  std::set<std::string> long_stays;                  // where the processes on the GPUs stay for a long pause at a time
+  stacks::PrecisionSeen precision;                   // of all stacks
+  std::map<std::string, stacks::Family> families;    // where a rule knows them
+  std::map<std::string, double> plain_shares;        // of the looks there: those that are StackKind::plain
+  std::set<std::string> process_waits;               // where they wait for other processes, and hardly ever do else
   std::set<std::string> idle_loops;    // where an event loop of asyncio waits, and stacks hardly ever do else
   std::set<std::string> feeding;       // where threads make what the main one waits for, and which hardly else run
   std::set<std::string> thread_waits;  // where main threads waited for another one after their last kernels

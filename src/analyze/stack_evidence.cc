@@ -148,6 +148,22 @@ bool may_read(const StackView& view, std::uint32_t number, const IdleStretch& st
 
 }  // namespace
 
+// Code of the job's own does not wait, and a library's is not known to, unless it is one that waits by its name. Where
+// such a wait is seen, the rest is none.
+bool Stacks::may_wait_for_helpers(const stacks::StackKind& kind, SourceId process) const {
+  constexpr double kSeen = 0.05;  // of the looks at it
+  if (kind.own || kind.waits) return !kind.own;
+  if (waiter_.process != process) {
+    const auto looks = view_.looks.at(process).all();
+    const auto waits = std::count_if(looks.begin(), looks.end(), [&](const ListRow& look) {
+      const stacks::StackKind& seen = view_.kind_of(look);
+      return seen.family == Family::kLoaderWait || (seen.waits && !seen.own);
+    });
+    waiter_ = {process, static_cast<double>(waits) >= kSeen * static_cast<double>(looks.size())};
+  }
+  return !waiter_.named;
+}
+
 HostClaim Stacks::claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure, bool may_write,
                            Counted& counted) const {
   const stacks::StackKind& kind = view_.kinds[number];
@@ -169,7 +185,7 @@ HostClaim Stacks::claim_of(std::uint32_t number, const IdleStretch& stretch, boo
       break;
   }
   if (claim.account != Account::kUnexplained) return claim;
-  const auto& other = counted(!kind.own, may_write);
+  const auto& other = counted(may_wait_for_helpers(kind, *stretch.use.context.process), may_write);
   if (view_.for_peers.contains({*stretch.use.context.process, number}) &&
       !(other && other->account == Account::kInput)) {
     claim.account = Account::kPeers;
@@ -292,7 +308,7 @@ Nanos python_until(std::span<const ListRow> looks) {
 }  // namespace
 
 void Stacks::cut(const Use& use, std::vector<Nanos>& cuts) const {
-  last_ = {}, writers_ = {};
+  last_ = {}, writers_ = {}, waiter_ = {};
   if (!use.context.process) return;
   if (const auto known = view_.looks.find(*use.context.process); known != view_.looks.end())
     cuts.push_back(python_until(known->second.all()));

@@ -49,9 +49,15 @@ class Stacks final : public Evidence {
     std::vector<bool> cannot;
     std::vector<bool> go_with_it;  // seen while it writes and hardly ever else, and mostly without the interpreter
   };
+  // Whether stacks show where a process waits: then another one that is no wait is none for its helpers.
+  struct Waiter {
+    SourceId process = kNoSource;
+    bool named = false;
+  };
   class Counted;  // what the counters of /proc say of a stretch
   [[nodiscard]] bool may_write(std::uint32_t kind, const IdleStretch& stretch, bool named) const;
   void find_writers(const IdleStretch& stretch) const;
+  [[nodiscard]] bool may_wait_for_helpers(const stacks::StackKind& kind, SourceId process) const;
   [[nodiscard]] const std::vector<Share>& mixture_of(const IdleStretch& stretch, std::span<const ListRow> looks,
                                                      const UtilSample& reading) const;
   [[nodiscard]] HostClaim claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure, bool may_write,
@@ -65,6 +71,7 @@ class Stacks final : public Evidence {
   mutable Mixture last_;
   mutable std::vector<std::uint32_t> place_of_kind_;  // among the shares at hand, where it is one of them
   mutable Writers writers_;
+  mutable Waiter waiter_;
 };
 
 }  // namespace headroom

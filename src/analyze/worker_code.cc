@@ -94,23 +94,24 @@ struct Undecided {
   double all = 0;
   std::vector<double> looks;  // by kind
 
-  void add(const StackView& stacks, const Slice& slice, std::span<const ListRow> seen) {
+  void add(const StackView& stacks, const Slice& slice, std::span<const ListRow> seen, stacks::Busy most) {
     time += slice.end - slice.begin;
     all += static_cast<double>(seen.size());
     looks.resize(stacks.kinds.size());
     for (const ListRow& look : seen)
-      if (stacks.kind_of(look).busy <= stacks::Busy::kUnknown) looks[stacks.number_of(look)] += 1;
+      if (stacks.kind_of(look).busy <= most) looks[stacks.number_of(look)] += 1;
   }
 };
 
 }  // namespace
 
-std::map<std::string, double> idle_shares(const WatchedJob& watched, const std::vector<std::string>& places) {
+std::map<std::string, double> idle_shares(const WatchedJob& watched, const std::vector<std::string>& places,
+                                          stacks::Busy most) {
   std::map<std::string, double> seconds_at, idle_at;
   for (const DeviceTime& device : watched.devices) {
     std::map<SourceId, Undecided> processes;
     visit_work(device, watched, [&](SourceId process, const Slice& slice, std::span<const ListRow> looks) {
-      processes[process].add(watched.stacks, slice, looks);
+      processes[process].add(watched.stacks, slice, looks, most);
       if (is_held_idle(slice.account) && slice.where >= 0)
         idle_at[places[static_cast<std::size_t>(slice.where)]] += seconds(slice.end - slice.begin);
     });

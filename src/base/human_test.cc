@@ -36,6 +36,8 @@ TEST(Human, PercentsKeepWhatMatters) {
   EXPECT_EQ(human_percent(0.027), "2.7 %");
   EXPECT_EQ(human_percent(0.0004), "0.04 %");
   EXPECT_EQ(human_percent(0), "0 %");
+  EXPECT_EQ(human_percent(0.9953), "99.5 %") << "not all of it";
+  EXPECT_EQ(human_percent(0.9997), "100 %");
 }
 
 TEST(Human, FiguresHaveNoExponents) {

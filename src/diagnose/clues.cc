@@ -84,6 +84,9 @@ void add_storage(const Analysis& a, const HostSummary& s, const Claims& claims, 
   if (const auto written = s.owner_write)
     if ((*written >= least_written(a, claims, pauses, clues) && !saves && wrote(a, s, claims, pauses)) || *written < 1)
       clues.push_back(*written < 1 ? Clue::kWroteNothing : Clue::kWrote);
+  if (s.owner_write.value_or(kSome) < kSome &&
+      share_in(a, claims, stacks::Family::kWrite) >= a.limits[Threshold::kMajority])
+    clues.push_back(Clue::kFlushesLittle);
 }
 
 // Whether about as many looks found it waiting for kernels as kernels ran: hardly one ran beside other code then.
@@ -147,6 +150,7 @@ std::vector<Clue> clues_in(const Analysis& a, const Claims& claims) {
   if (pauses || at_times_only(a, claims)) {
     if (const auto rhythm = rhythm_of(a, claims)) clues.push_back(rhythm->prepares ? Clue::kPrepares : Clue::kEnds);
   }
+  if (is_called_compiling(a, claims)) clues.push_back(Clue::kCalledCompiling);
   if (takes_commands(a)) clues.push_back(Clue::kNotebook);
   return clues;
 }

@@ -48,6 +48,8 @@ enum class Clue : std::uint8_t {
   kHelpersAtWork,
   kNoHelpers,
   kNotebook,
+  kCalledCompiling,
+  kFlushesLittle,
 };
 
 struct ClueInfo {
@@ -89,6 +91,8 @@ inline constexpr std::array kClues{
     ClueInfo{Clue::kHelpersAtWork, "processes that it started were at work"},
     ClueInfo{Clue::kNoHelpers, "it has no worker processes"},
     ClueInfo{Clue::kNotebook, "it is a notebook or an interactive interpreter"},
+    ClueInfo{Clue::kCalledCompiling, "most of it is in code whose name says that it compiles"},
+    ClueInfo{Clue::kFlushesLittle, "it waited until the disk had it (fsync), and it was little"},
 };
 static_assert(in_order_of_ids(kClues));
 [[nodiscard]] constexpr const ClueInfo& info(Clue clue) { return kClues[static_cast<std::size_t>(clue)]; }

@@ -75,7 +75,9 @@ std::optional<CoreWaits> core_waits(const Analysis& a) {
   waits.idle = std::max(0.0, 1 - busy);
   waits.waited = delay / looked;
   waits.ran = ran / looked;
-  waits.starting = starting / seconds(std::max<Nanos>(1, a.ledger.span()));
+  const double whole = seconds(std::max<Nanos>(1, a.ledger.span()));
+  waits.waited_of_all = (waits.waited * seconds(window.length()) + starting) / whole;
+  waits.ran_of_all = waits.ran * seconds(window.length()) / whole;
   // Who sleeps until its kernels are done wants no core meanwhile. Who looks again and again does, and so does who has
   // queued more of them when he wakes: then the device is not idle where he waits for them.
   const double there = idle_at(a, *device, a.code.kernel_waits.place) / seconds(window.length());
@@ -98,12 +100,13 @@ Claims for_want_of_cores(const Analysis& a, Claims idle) {
 }
 
 double without_waits(double waited, double ran) {
-  constexpr double kSlowed = 0.25;  // caches and hardware threads that others use, too: judgement
+  constexpr double kSlowed = 0.25;  // own_core_words(); caches and hardware threads that others use, too: judgement
   return 1 / std::max(1e-9, 1 - waited - kSlowed * ran);
 }
 
 std::string own_core_words(std::string_view whose) {
-  return fmt::format("if {} had a core of its own whenever it wanted one", whose);
+  return fmt::format("if {} had a core of its own whenever it wanted one, and its work took a quarter less there",
+                     whose);
 }
 
 void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose) {

@@ -23,11 +23,12 @@ inline constexpr std::string_view kCoresOfItsOwn =
 // How long the main thread of the process on a GPU waited for a core, as the scheduler counts it. Shares of the time
 // from the first kernel to the last one.
 struct CoreWaits {
-  double idle = 0;      // without a kernel
-  double waited = 0;    // for a core
-  double ran = 0;       // on one
-  double at_least = 0;  // both, whatever of its waits for a core was while kernels ran
-  double starting = 0;  // waited for a core before its first kernel: a share of the whole time
+  double idle = 0;           // without a kernel
+  double waited = 0;         // for a core
+  double ran = 0;            // on one
+  double at_least = 0;       // both, whatever of its waits for a core was while kernels ran
+  double waited_of_all = 0;  // for a core, of the whole time: before its first kernel, too
+  double ran_of_all = 0;     // on one from its first kernel to the last, of the whole time
 };
 // Of one GPU; nothing where several work, where no process on it was watched, and for a batch.
 [[nodiscard]] std::optional<CoreWaits> core_waits(const Analysis& a);
@@ -39,7 +40,7 @@ struct CoreWaits {
 // How many times faster it were at most without these waits, shares of the whole time: cores to spare give back what
 // was waited for one, and of the time on one what sharing it may have cost.
 [[nodiscard]] double without_waits(double waited, double ran);
-// "if its main thread had a core of its own whenever it wanted one"
+// "if its main thread had a core of its own whenever it wanted one, and its work took a quarter less there"
 [[nodiscard]] std::string own_core_words(std::string_view whose);
 
 // These shares of the whole time bound the gain where that is less than it was: code needs the rest anyhow. `whose`

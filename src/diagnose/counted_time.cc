@@ -102,9 +102,10 @@ bool named_otherwise(const Analysis& a, const OwnTime& own, const Slice& slice) 
          told_by_the_job(a.phases[static_cast<std::size_t>(slice.named)]);
 }
 
-// Stacks that know validation where they see it, and saw other code.
+// Stacks that know validation, or a wait for data, where they see it, and saw other code.
 bool saw_other_code(const OwnTime& own, const Slice& slice) {
-  return own.accounts.contains(Account::kValidationHost) && slice.account == Account::kHostCode &&
+  const bool waits = own.accounts == std::set{Account::kInput} && !own.places.empty();
+  return (waits || own.accounts.contains(Account::kValidationHost)) && slice.account == Account::kHostCode &&
          slice.tiers.has("Y") && slice.where >= 0 && !own.places.contains(slice.where);
 }
 

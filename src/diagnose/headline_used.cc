@@ -121,8 +121,10 @@ class Told {
     const Nanos sum = a_.ledger.total(account, device);
     if (account == Account::kCheckpoint) return sum + checkpoint_[device];
     if (account == Account::kValidationHost) return sum + validation_[device];
-    return account == Account::kPeers ? sum - checkpoint_[device] - validation_[device] : sum;
+    return account == Account::kPeers ? sum - beside(device) : sum;
   }
+  // What it waited for one that saves or validates.
+  [[nodiscard]] Nanos beside(std::size_t device) const { return checkpoint_[device] + validation_[device]; }
 
  private:
   const Analysis& a_;
@@ -339,7 +341,12 @@ std::string loss_words(const Analysis& a, const std::vector<Finding>& findings, 
   const bool code = (words == kCode || words == kAsleep || words == kWantsCore) && shares.empty();
   const std::string_view they = one ? "It" : shares.empty() || code ? "They" : "On average they";
   if (code) shares = mostly(a, devices, largest->account, loss.time);
-  return fmt::format(" {} {}{}.{}", they, fmt::format(fmt::runtime(words), lost), shares, others);
+  constexpr double kSeen = 0.01;  // what the accounts below show
+  Nanos beside = 0;
+  for (const std::size_t device : devices) beside += told.beside(device);
+  const bool aside = largest->account == Account::kPeers && share_of_time(a, beside, devices) >= kSeen;
+  return fmt::format(" {} {}{}{}.{}", they, fmt::format(fmt::runtime(words), lost), shares,
+                     aside ? ", waits for one that validates or saves aside" : "", others);
 }
 
 // " While memory was taken on it (5:40 of 10:00) it was busy for 90 %.": of a log of which a job had a part only, where

@@ -375,6 +375,22 @@ bool at_times_only(const Analysis& a, const Claims& claims) {
          (role->second.recurs == Recurs::kAtTimes || role->second.recurs == Recurs::kEachEpoch);
 }
 
+namespace {
+
+// Where its name says that it compiles, and what was seen once is nothing that comes with each step or epoch.
+void follow_the_name(const Analysis& a, Finding& finding) {
+  if (finding.cause || finding.candidates.empty()) return;
+  if (is_called_compiling(a, finding.claims)) put_first(finding.candidates, Cause::kCompileWarmup);
+  const auto role = a.code.roles.find(code_in(a, finding.claims).front().place);
+  if (role == a.code.roles.end() || role->second.recurs != Recurs::kOnce) return;
+  Causes once = finding.candidates;
+  std::erase_if(
+      once, [](Cause cause) { return cause == Cause::kHostGraphBuilding || cause == Cause::kDuplicatePreprocessing; });
+  if (!once.empty()) finding.candidates = std::move(once);
+}
+
+}  // namespace
+
 void follow_the_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   say_with_stacks(a, s, in_pauses, finding);
   if (in_pauses && !finding.cause && !main_asleep(a, s, finding.claims)) follow_the_rhythm(a, s, finding);
@@ -382,6 +398,7 @@ void follow_the_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, 
   follow_the_plain(a, s, finding);
   follow_the_reading(a, s, in_pauses, finding);
   follow_the_writing(a, finding);
+  follow_the_name(a, finding);
   if (!finding.cause && finding.candidates.size() == 1)
     finding.cause = finding.candidates.front(), finding.candidates.clear();
 }

@@ -76,6 +76,25 @@ std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
   return named_code(a, by_place, main_account(claims), length(claims));
 }
 
+bool is_called_compiling(const Analysis& a, const Claims& claims) {
+  double share = 0;
+  for (const NamedCode& code : code_in(a, claims)) {
+    const std::string name = lower(function_of(code.place));
+    if (name.find("compil") != std::string::npos || name.find("autotun") != std::string::npos) share += code.share;
+  }
+  return share >= a.limits[Threshold::kMajority];
+}
+
+double share_without_kernels(const Analysis& a, const Claims& claims, const std::map<std::string, double>& idle) {
+  constexpr double kAlone = 0.9;  // of the looks at a place
+  double alone = 0;
+  for (const NamedCode& code : code_in(a, claims)) {
+    const auto known = idle.find(code.place);
+    if (known != idle.end() && known->second >= kAlone) alone += code.share;
+  }
+  return alone;
+}
+
 bool holds(const Analysis& a, SourceId process, std::size_t device) {
   return std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
     return use.ours && use.process == process && use.device == a.devices[device].source;

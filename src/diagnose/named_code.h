@@ -35,6 +35,11 @@ struct NamedCode {
 // What the claimed time went to, most first; empty where nothing names it.
 [[nodiscard]] std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims);
 
+// Of the claimed time the share in code beside which hardly a kernel ran, in all the looks at it; `idle` is
+// idle_shares, or launch_idle_shares, of CodeSeen.
+[[nodiscard]] double share_without_kernels(const Analysis& a, const Claims& claims,
+                                           const std::map<std::string, double>& idle);
+
 // The thread that had the interpreter (GIL) in most of the looks at the main one in this account; nullptr: none had.
 [[nodiscard]] const ThreadCode* interpreter_taken(const Analysis& a, Account account);
 
@@ -44,6 +49,10 @@ struct NamedCode {
 
 // Of the claimed time the share in functions of the job's own, by stacks: imports and libraries aside.
 [[nodiscard]] double own_code(const Analysis& a, const Claims& claims);
+
+// Whether most of it is in functions whose names say that they compile: code of the job's own is in no compiler that a
+// rule knows.
+[[nodiscard]] bool is_called_compiling(const Analysis& a, const Claims& claims);
 
 // Which family stacks mostly tell of its place; kNone where none.
 [[nodiscard]] stacks::Family family_of(const Analysis& a, const ClaimedPiece& piece);

@@ -192,9 +192,9 @@ std::string places_sentence(const Analysis& a, const Looks& looks, std::string_v
     if (named && !all) text += fmt::format("; {} in {}", words_of(a, *named), human_percent(named->share));
     text += ")";
     if (named && named->looks.sent + named->looks.received > 0)
-      text +=
-          fmt::format(", over which {} came and {} went", human_bytes(static_cast<std::int64_t>(named->looks.received)),
-                      human_bytes(static_cast<std::int64_t>(named->looks.sent)));
+      text += fmt::format(", over which {} came and {} went by the last look at it",
+                          human_bytes(static_cast<std::int64_t>(named->looks.received)),
+                          human_bytes(static_cast<std::int64_t>(named->looks.sent)));
   }
   return text;
 }

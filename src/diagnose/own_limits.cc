@@ -54,7 +54,7 @@ std::optional<OwnLimit> limit_of_cores(const Analysis& a, const Claims& claims) 
   const HostSummary s = host_during(a.job, a.devices, claims);
   const auto cores = core_waits(a);
   if (!cores || s.helpers > 0 || s.owner_threads >= a.limits[Threshold::kOtherThreads]) return std::nullopt;
-  return OwnLimit{Cause::kCpuOversubscribed, without_waits(cores->waited + cores->starting, cores->ran),
+  return OwnLimit{Cause::kCpuOversubscribed, without_waits(cores->waited_of_all, cores->ran_of_all),
                   own_core_words("its main thread")};
 }
 

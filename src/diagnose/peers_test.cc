@@ -208,12 +208,15 @@ TEST(Children, ThatHoldAGpuAndWorkAreNoHangEither) {
   EXPECT_EQ(explain(builder.build()).ledger.total(Account::kHung), 0);
 }
 
-// Every 20 s a process waits for 10 s for a program, which uses that many cores.
-Finding pauses_for_a_program(double cores) {
+// Every 20 s a process waits for 10 s for a program, which uses that many cores. Or it does so beside one that lives
+// on.
+Finding pauses_for_a_program(double cores, bool lives_on = false) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 1.0 : 0.0; });
-  builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60).process(9, 7, 0, 60, cores);
+  builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+  if (lives_on) builder.process(9, 7, 0, 60, cores);
   for (int i = 0; i < 3; ++i) {
+    if (!lives_on) builder.process(9 + i, 7, i * 20 + 10, i * 20 + 20, cores);
     builder.stacks(7, i * 20, i * 20 + 10, kKernels);
     builder.stacks(7, i * 20 + 10, i * 20 + 20,
                    {"main (/u/train.py:1)", "score (/u/train.py:9)", "run (/usr/lib/python3.11/subprocess.py:506)",
@@ -225,8 +228,12 @@ Finding pauses_for_a_program(double cores) {
 TEST(Children, APauseForAProgramNamesIt) {
   const Finding first = pauses_for_a_program(0.5);
   EXPECT_EQ(first.title,
-            "The GPU waits while the training process waits for process 9, which it started: score (train.py), at some "
+            "The GPU waits while the training process waits for programs that it started: score (train.py), at some "
             "times only");
+  EXPECT_EQ(pauses_for_a_program(0.5, true).title,
+            "The GPU waits while the training process waits for a process that it started: score (train.py), at some "
+            "times only")
+      << "a loader's worker is not waited for";
   EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Not(Contains(Cause::kLoggingUpload))));
 }
 

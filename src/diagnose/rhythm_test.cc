@@ -119,7 +119,7 @@ TEST(Waits, AProgramInEachStepNeitherValidatesNorSaves) {
                                         "run (/usr/lib/python3.11/subprocess.py:1)",
                                         "wait (/usr/lib/python3.11/subprocess.py:9)"};
   const Finding works = asleep(WaitChannel::kChild, decode, 400'000'000);
-  EXPECT_THAT(works.candidates, ElementsAre(Cause::kInputTooFewWorkers, Cause::kInputInMainProcess));
+  EXPECT_THAT(works.candidates, ElementsAre(Cause::kInputInMainProcess, Cause::kLoggingUpload));
   EXPECT_THAT(asleep(WaitChannel::kChild, decode).candidates, Contains(Cause::kSlowStorage))
       << "a program that does not run waits itself";
 }

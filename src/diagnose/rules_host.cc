@@ -125,7 +125,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   gains_of_a_straggler(a, finding);
   if (const auto cores = core_waits(a);
       cores && finding.cause == Cause::kCpuOversubscribed && !threads && s.helpers == 0)
-    gains_the_wait(a, finding, cores->waited + cores->starting, cores->ran, "its main thread");
+    gains_the_wait(a, finding, cores->waited_of_all, cores->ran_of_all, "its main thread");
   return finding;
 }
 

@@ -12,6 +12,7 @@
 #include "diagnose/batch_times.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 
 namespace headroom::diagnose {
 
@@ -58,16 +59,21 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
   finding.claims = startup;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "NPS";
-  finding.evidence = {fmt::format("{} starts, {} ({} at most) without a kernel of any task: {} of GPU time",
-                                  human_count(static_cast<std::int64_t>(lengths.size())), each_startup(lengths),
-                                  human_duration(lengths.back()), human_duration(cost)),
-                      fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
-                                  human_percent(a.share(a.ledger.total(Account::kUseful))))};
+  finding.evidence = {
+      fmt::format("{} starts, {} ({} at most) without a kernel of any task: {} of GPU time",
+                  human_count(static_cast<std::int64_t>(lengths.size())), each_startup(lengths),
+                  human_duration(lengths.back()), human_duration(cost)),
+      fmt::format("that is {} of the GPUs' whole time; kernels had {} of it", human_percent(a.share(cost)),
+                  human_percent(a.share(a.ledger.total(Account::kUseful))))};
+  const std::vector<std::string> no_core = starved_sentence(a, host_during(a.job, a.devices, startup));
+  append(finding.evidence, no_core);
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
   if (imported_later(a, startup) > 0) finding.told_apart_from.front() += ", or their stacks were in an import";
-  finding.advice =
-      "let one process do several tasks: imports, data and the CUDA context then come once; start-up beside another "
-      "task's kernels costs nothing, so more tasks per GPU hide it. Wrong where tasks leak state into each other";
+  finding.advice = fmt::format(
+      "let one process do several tasks: imports, data and the CUDA context then come once; {}. Wrong where tasks leak "
+      "state into each other",
+      no_core.empty() ? "start-up beside another task's kernels costs nothing, so more tasks per GPU hide it"
+                      : "on cores that nothing else uses each starts sooner, and so it does where fewer start at once");
   if (const double own = own_code(a, startup); own >= a.limits[Threshold::kMajority]) {
     finding.title = "Many tasks each run code of their own before their first kernel";
     finding.confidence = Confidence::kLow;

@@ -105,14 +105,11 @@ void gives_memory_back(const Analysis& a, Finding& finding) {
 // Where nearly all of it is the job's own code, and no kernel beside it, no batch makes it shorter: one function of it
 // may.
 void validates_in_code(const Analysis& a, Finding& finding) {
-  constexpr double kNearlyAll = 0.8, kAlone = 0.9;  // of this time; of the looks at a place
+  constexpr double kNearlyAll = 0.8;  // of this time
+  if (own_code(a, finding.claims) < kNearlyAll ||
+      share_without_kernels(a, finding.claims, a.code.idle_shares) < kNearlyAll)
+    return;
   const std::vector<NamedCode> code = code_in(a, finding.claims);
-  double alone = 0;  // at places beside which no kernel runs
-  for (const NamedCode& one : code) {
-    const auto idle = a.code.idle_shares.find(one.place);
-    if (idle != a.code.idle_shares.end() && idle->second >= kAlone) alone += one.share;
-  }
-  if (own_code(a, finding.claims) < kNearlyAll || alone < kNearlyAll) return;
   const bool one =
       code[0].least >= a.limits[Threshold::kMajority] && is_of_one_account(a, code[0].where, Account::kValidationHost);
   const std::string what = one ? code[0].spot() : "its code on the CPU";

@@ -228,9 +228,13 @@ Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   // No rule knows every compiler: of other code it is not sure.
   const bool sure = is_most(a, told, finding.cost());
   finding.confidence = sure ? Confidence::kHigh : Confidence::kMedium;
-  finding.told_apart_from.push_back(
-      compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")
-                    : fmt::format("compiling: that was for {} beside", human_duration(compiled)));
+  if (!sure && is_called_compiling(a, finding.claims)) {
+    finding.cause.reset();
+    finding.candidates = {Cause::kCompileWarmup, Cause::kStartupLoad};
+  } else
+    finding.told_apart_from.push_back(
+        compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")
+                      : fmt::format("compiling: that was for {} beside", human_duration(compiled)));
   may_wait_for_room(a, finding);
   if (!sure) may_wait_for_input(a, finding);  // what it imports meanwhile is no one else's to send
   return finding;

@@ -279,7 +279,10 @@ TEST(Sets, WhoHardlyRanAndWantedACoreAtSomeTimeIsNamedWithWhatWasSeen) {
 
 TEST(Sets, ForwardAndBackwardAreNoLoaderAndNoGraph) {
   const Finding launches = rest({.cpu = 0.3, .frames = {kMain, "Net.forward (/u/net.py:9)"}}).findings.front();
-  EXPECT_EQ(launches.title, "The GPU waits for the code that launches its kernels: Net.forward (net.py)");
+  EXPECT_EQ(launches.title,
+            "The GPU waits for code of the framework that computes on the CPU, or launches short kernels one by one: "
+            "Net.forward (net.py)")
+      << "no kernel runs beside it";
   EXPECT_THAT(launches.candidates, AllOf(Contains(Cause::kLaunchBound), Not(Contains(Cause::kInputInMainProcess))));
 }
 

@@ -19,12 +19,17 @@ namespace headroom::diagnose {
 
 namespace {
 
-// Where its stacks are in the forward or backward pass or in the optimizer, and it runs, it launches kernels.
+// Such code launches kernels, unless what it is given lies on the CPU, as with an optimizer that is offloaded: kernels
+// that run beside it tell.
 void follow_the_launches(const Analysis& a, Nanos launching, Finding& finding) {
+  constexpr double kNearlyAll = 0.8;
   if (!may_be(finding, Cause::kLaunchBound) || !is_most(a, launching, finding.cost())) return;
-  finding.title = "The GPU waits for the code that launches its kernels";
-  std::erase_if(finding.candidates, [](Cause cause) {
-    return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding ||
+  const bool alone = share_without_kernels(a, finding.claims, a.code.launch_idle_shares) >= kNearlyAll;
+  finding.title = alone ? "The GPU waits for code of the framework that computes on the CPU, or launches short kernels "
+                          "one by one"
+                        : "The GPU waits for the code that launches its kernels";
+  std::erase_if(finding.candidates, [&](Cause cause) {
+    return cause == Cause::kInputInMainProcess || (cause == Cause::kHostGraphBuilding && !alone) ||
            cause == Cause::kSlowStorage;  // what is read is libraries, or another part of the readings'
   });
   // Who is hardly ever seen to wait for its kernels does not run dry by waiting for them.
@@ -34,7 +39,14 @@ void follow_the_launches(const Analysis& a, Nanos launching, Finding& finding) {
         fmt::format("synchronising: its main thread waited for its kernels in {} of the looks at its stacks",
                     human_percent(a.code.kernel_waits.share)));
   put_first(finding.candidates, Cause::kLaunchBound);
-  finding.advice = "launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser)";
+  if (alone) {
+    put_first(finding.candidates, Cause::kHostGraphBuilding);
+    finding.evidence.push_back("hardly a kernel ran while it was in that code");
+  }
+  finding.advice = fmt::format(
+      "{}launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser)",
+      alone ? "see where its tensors are: those on the CPU belong on the GPU, or that step beside the kernels; else "
+            : "");
   if (finding.candidates.size() > 1) return;
   finding.cause = Cause::kLaunchBound;
   finding.candidates.clear();

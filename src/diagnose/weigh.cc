@@ -98,6 +98,9 @@ constexpr std::array kExpected{
     Expectation{Cause::kDuplicatePreprocessing, Clue::kPrepares, 6},
     Expectation{Cause::kDuplicatePreprocessing, Clue::kPauses, 1},
     Expectation{Cause::kInteractiveHoldingGpu, Clue::kNotebook, 6},
+    Expectation{Cause::kCompileWarmup, Clue::kCalledCompiling, 6},
+    Expectation{Cause::kLoggingUpload, Clue::kFlushesLittle, 6},
+    Expectation{Cause::kCheckpointSync, Clue::kFlushesLittle, -2},
     Expectation{Cause::kInteractiveHoldingGpu, Clue::kAtTerminal, 6},
     Expectation{Cause::kInteractiveHoldingGpu, Clue::kRan, -4},
 };

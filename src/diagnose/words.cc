@@ -60,8 +60,8 @@ std::string owner_sentence(const HostSummary& s) {
 
 std::vector<std::string> starved_sentence(const Analysis& a, const HostSummary& s) {
   if (s.owners == 0 || s.owner_delay < a.limits[Threshold::kHelpersStarved]) return {};
-  return {fmt::format("{}its main thread was ready to run and had no core for {} of the time", average_words(s),
-                      human_percent(s.owner_delay))};
+  return {fmt::format("{}{} ready to run and had no core for {} of the time", average_words(s),
+                      s.owners > 1 ? "their main threads were" : "its main thread was", human_percent(s.owner_delay))};
 }
 
 std::string helper_sentence(const HostSummary& s) {
@@ -254,8 +254,9 @@ std::string recurrence(const Analysis& a, const Phase& phase, const std::vector<
   const bool all = times.size() == static_cast<std::size_t>(phase.count);
   const std::optional<Nanos> period = all && phase.period ? phase.period : pace_of(a, times);
   const std::size_t cut = times.size() - whole.size();  // one at the begin and one at the end at most
-  return fmt::format("{} is {} for {} at a time{}, {} times{}{}{}", a.device_name(phase.device), idle,
-                     human_duration(each), mean, times.size(),
+  const bool short_ones = each < 2 * a.meta.interval;   // others may lie between two readings
+  return fmt::format("{} is {} for {} at a time{}, {}{} times{}{}{}", a.device_name(phase.device), idle,
+                     human_duration(each), mean, short_ones ? "at least " : "", times.size(),
                      cut == 0   ? ""
                      : cut == 1 ? " (one of them cut off)"
                                 : " (the first and the last cut off)",

@@ -41,7 +41,22 @@ Work work_during(const Analysis& a, const Claims& claims, const std::function<bo
   return work;
 }
 
-std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
+namespace {
+
+// Of the time in which a process was watched, the share that lies in these times.
+double share_of_life_in(const Analysis& a, const Claims& claims, SourceId process) {
+  const std::vector<Window> times = times_of(claims);
+  Nanos life = 0, then = 0;
+  for (const Activity& activity : a.job.did[static_cast<std::size_t>(process)]) {
+    life += activity.end - activity.begin;
+    for (const Window& window : times)
+      then += std::max<Nanos>(0, std::min(activity.end, window.end) - std::max(activity.begin, window.begin));
+  }
+  return life > 0 ? static_cast<double>(then) / static_cast<double>(life) : 0;
+}
+
+std::optional<Work> work_of_children(const Analysis& a, const Claims& claims,
+                                     const std::function<bool(SourceId)>& wanted) {
   std::set<SourceId> holders, below;
   for (const ContextUse& use : a.job.uses)
     if (use.ours && use.process && std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
@@ -51,10 +66,23 @@ std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
   for (const SourceId holder : holders)
     for (const SourceId id : descendants(a.job, holder))
       if (!holders.contains(id)) below.insert(id);
-  const Work work =
-      work_during(a, claims, [&](const RecordedProcess& process) { return below.contains(process.source); });
+  const Work work = work_during(a, claims, [&](const RecordedProcess& process) {
+    return below.contains(process.source) && wanted(process.source);
+  });
   if (work.cores < a.limits[Threshold::kHelpersAtWork]) return std::nullopt;
   return work;
+}
+
+// Of those at work the ones whose end may be waited for: a loader's worker lives on between the waits.
+std::optional<Work> children_waited_for(const Analysis& a, const Claims& claims) {
+  constexpr double kMostly = 0.5;
+  return work_of_children(a, claims, [&](SourceId process) { return share_of_life_in(a, claims, process) >= kMostly; });
+}
+
+}  // namespace
+
+std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
+  return work_of_children(a, claims, [](SourceId) { return true; });
 }
 
 bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& claims) {
@@ -88,12 +116,12 @@ void say_that_it_compiles(const std::optional<Work>& child, Finding& finding) {
 void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (!waits_for_child(a, s, finding.claims)) return;
   if (2 * length(compiling(a, finding.claims)) >= finding.cost())
-    return say_that_it_compiles(children_at_work(a, finding.claims), finding);
+    return say_that_it_compiles(children_waited_for(a, finding.claims), finding);
   const bool pauses = 2 * length(in_pauses(a, finding.claims)) >= finding.cost();
   Causes theirs =
       pauses ? Causes{Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess, Cause::kCheckpointSync}
-             : Causes{Cause::kInputInMainProcess, Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding};
-  const auto child = children_at_work(a, finding.claims);
+             : Causes{Cause::kInputInMainProcess, Cause::kHostGraphBuilding, Cause::kLoggingUpload};
+  const auto child = children_waited_for(a, finding.claims);
   if (!child) {  // which waits itself, as for a network, or was not looked at
     if (finding.cause) return;
     finding.title = "The GPU waits while the training process waits for a process that it started";

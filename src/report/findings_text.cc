@@ -140,7 +140,7 @@ std::string candidate_table(const Explanation& e, const Finding& finding, const 
     left = std::max(left, display_width(info(finding.candidates[i]).words));
   const std::size_t room = options.width - std::min<std::size_t>(options.width, 5 + 2 + 24);
   left = std::min(left, std::max<std::size_t>(room, 12)) + 2;
-  std::string text = fmt::format("   {}{}\n", pad_right("could be", left + 2), "seen here; what would tell");
+  std::string text = fmt::format("   {}{}\n", pad_right("could be", left + 2), "seen; what would tell");
   for (std::size_t i = 0; i < told_of_a_set(finding); ++i) {
     const Cause cause = finding.candidates[i];
     std::string words = "     " + pad_right(info(cause).words, left);

@@ -295,7 +295,7 @@ def test_what_was_taken_for_granted_of_a_log_is_said(headroom, tmp_path):
     (tmp_path / "commas.csv").write_text("Horodatage;Utilisation GPU (%)\n" + rows)
     text = " ".join(headroom("why", "commas.csv").stdout.split())
     assert "Commas in the log were read as decimal points: '90,5' as 90.5" in text
-    assert "read with the day first, as where numbers have decimal commas (--date-order says it)" in text
+    assert "read with the day first, as where numbers have decimal commas (--date-order says it;" in text
     (tmp_path / "minutes.csv").write_text("time,gpu_util,gpu_mem_mb\n" + log_of(180, lambda i: (
         f"2025-06-09 04:{i // 6:02},{i * 37 % 90},{7000 + 3 * i}\n")))
     text = " ".join(headroom("why", "minutes.csv").stdout.split())
