@@ -142,7 +142,7 @@ TEST(BatchRules, AnUnevenTailNamesTheLastTasksAndItsBound) {
   EXPECT_THAT(tail->evidence, Contains(HasSubstr("GPU 1 had no task from")));
   EXPECT_THAT(tail->evidence, Contains(HasSubstr("task long ran for 50.0 s")));
   EXPECT_THAT(tail->bound, HasSubstr("1.20x at most (50.0 s instead of 1:00)"));  // not 40 s: the longest is 50 s
-  EXPECT_THAT(tail->bound, HasSubstr("the longest task allows no less"));
+  EXPECT_THAT(tail->bound, HasSubstr("the longest one starts first: it allows no less"));
   ASSERT_TRUE(tail->gain);
   EXPECT_NEAR(tail->gain->high, 1.2, 0.01);
   EXPECT_THAT(tail->advice, HasSubstr("--fresh")) << "what succeeded is not run again";

@@ -121,7 +121,8 @@ void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues)
   using stacks::Family;
   const double launching = share_in(a, claims, Family::kForward) + share_in(a, claims, Family::kBackward) +
                            share_in(a, claims, Family::kOptimizer);
-  if (launching >= majority) clues.push_back(Clue::kLaunches);
+  const bool alone = share_without_kernels(a, claims, a.code.launch_idle_shares) >= kNearlyAll;
+  if (launching >= majority && !alone) clues.push_back(Clue::kLaunches);
   if (own_code(a, claims) >= kNearlyAll && launching < majority) clues.push_back(Clue::kOwnCode);
   if (plain_share(a, claims) >= kMostly) clues.push_back(Clue::kPlainCode);
   const Account account = main_account(claims);

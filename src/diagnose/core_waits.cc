@@ -105,8 +105,9 @@ double without_waits(double waited, double ran) {
 }
 
 std::string own_core_words(std::string_view whose) {
-  return fmt::format("if {} had a core of its own whenever it wanted one, and its work took a quarter less there",
-                     whose);
+  return fmt::format(
+      "if {} had a core of its own whenever it wanted one, a quarter of its time on one counted as lost by sharing it",
+      whose);
 }
 
 void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose) {

@@ -40,7 +40,8 @@ struct CoreWaits {
 // How many times faster it were at most without these waits, shares of the whole time: cores to spare give back what
 // was waited for one, and of the time on one what sharing it may have cost.
 [[nodiscard]] double without_waits(double waited, double ran);
-// "if its main thread had a core of its own whenever it wanted one, and its work took a quarter less there"
+// "if its main thread had a core of its own whenever it wanted one, a quarter of its time on one counted as lost by
+// sharing it"
 [[nodiscard]] std::string own_core_words(std::string_view whose);
 
 // These shares of the whole time bound the gain where that is less than it was: code needs the rest anyhow. `whose`

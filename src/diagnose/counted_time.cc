@@ -114,8 +114,10 @@ bool may_be_of(const Analysis& a, const Finding& finding, const OwnTime& own, co
   // That it waited for its data is told, what kept the data is not.
   if (slice.account == Account::kInput) return own.accounts.contains(Account::kInput) || !is_told(slice);
   // The first batch is waited for before the first kernel, at the same place; and who wants a core starts slowly, too.
+  // Workers that are kept have to be started once all the same.
   if (slice.account == Account::kStartup)
-    return own.input_places.contains(slice.where) || finding.cause == Cause::kCpuOversubscribed;
+    return (own.input_places.contains(slice.where) && finding.cause != Cause::kEpochWorkerRestart) ||
+           finding.cause == Cause::kCpuOversubscribed;
   if (named_otherwise(a, own, slice)) return false;
   // That it writes is told, and what it did before may be a part of that.
   if (slice.account == Account::kCheckpoint && may_be(finding, Cause::kCheckpointSync)) return true;

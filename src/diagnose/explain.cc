@@ -104,6 +104,27 @@ Nanos about_clocks(const Analysis& a) {
   return static_cast<Nanos>(all);
 }
 
+// Of GPUs that several processes of the job had at once for long, without MPS: what each loses to the others' kernels
+// no reading tells.
+std::vector<std::string> had_at_once(const Analysis& a) {
+  std::vector<std::string> sentences;
+  for (std::size_t device = 0; device < a.devices.size() && !a.job.batch.present; ++device) {
+    Nanos last = a.window.begin, both = 0;
+    for (const ContextUse& use : a.job.uses) {
+      if (!use.ours || use.device != a.devices[device].source || use.kind == ContextKind::kMps) continue;
+      const Nanos begin = std::max(use.begin, a.window.begin), end = std::min(use.end, a.window.end);
+      both += std::max<Nanos>(0, std::min(last, end) - begin);
+      last = std::max(last, end);
+    }
+    if (as_share(both, a.ledger.span()) >= a.limits[Threshold::kMaterial])
+      sentences.push_back(fmt::format(
+          "several processes had {} at once for {}: their kernels take turns there, and how much longer each takes for "
+          "it no reading tells",
+          a.device_name(device), human_duration(both)));
+  }
+  return sentences;
+}
+
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
   const bool troubled = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
@@ -124,6 +145,7 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   finding.title = "Healthy: no idle time is worth removing";
   finding.evidence = {fmt::format("kernels were resident for {} of the budget; no other account reaches {}",
                                   human_percent(busy), human_percent(a.limits[Threshold::kMaterial]))};
+  diagnose::append(finding.evidence, had_at_once(a));
   finding.told_apart_from = {"efficient: that cannot be seen from the share of resident kernels"};
   return finding;
 }

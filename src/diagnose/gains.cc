@@ -32,8 +32,11 @@ Bound bound_of_batch(const Analysis& a) {
   Bound bound;
   bound.speedup_high = std::max(1.0, static_cast<double>(observed) / static_cast<double>(std::max<Nanos>(1, least)));
   bound.condition =
-      "if the kernels of the tasks that succeeded took the time they took, were spread evenly over the GPUs and never "
-      "waited, and nothing else becomes the limit";
+      least == longest
+          ? "if no task took longer than its own kernels, and nothing else becomes the limit: those of the longest one "
+            "take that long"
+          : "if the kernels of the tasks that succeeded took the time they took, were spread evenly over the GPUs and "
+            "never waited, and nothing else becomes the limit";
   return bound;
 }
 

@@ -27,7 +27,8 @@ struct Phrase {
   std::string_view text;  // "31 % …"
 };
 constexpr std::string_view kCode = "waited {} for code of the job", kAsleep = "waited {} while the job slept or waited",
-                           kWantsCore = "waited {} for code of the job that wanted a CPU core";
+                           kWantsCore = "waited {} for code of the job that wanted a CPU core",
+                           kForItsOther = "waited {} while another GPU of the job was at work";
 constexpr std::array kPhrases{
     Phrase{Account::kInput, "waited {} for its data"},
     Phrase{Account::kHostCode, kCode},
@@ -279,11 +280,13 @@ bool mainly_by(const Finding& finding, Account account) {
 
 constexpr std::array kNearerPhrases{
     NearerPhrase{Account::kHostCode, waits_for_somebody, "waited {} for somebody"},
+    NearerPhrase{Account::kHostCode, mainly_by<Cause::kOneProcessImbalance>, kForItsOther},
     NearerPhrase{Account::kHostCode, said_asleep, kAsleep},
     NearerPhrase{Account::kHostCode, mainly_by<Cause::kCpuOversubscribed>, kWantsCore},
     NearerPhrase{Account::kUnexplained, waits_for_somebody, "waited {} for somebody"},
     NearerPhrase{Account::kSync, mainly_by<Cause::kCpuOversubscribed>,
                  "waited {} while the job synchronised and wanted a CPU core"},
+    NearerPhrase{Account::kSync, mainly_by<Cause::kOneProcessImbalance>, kForItsOther},
     NearerPhrase{Account::kSync, mainly_by<Cause::kGilContention>, "waited {} for Python's interpreter (GIL)"},
     NearerPhrase{Account::kCheckpoint, mainly_by<Cause::kCheckpointSync>, "waited {} while the job saved its state"},
 };

@@ -55,7 +55,8 @@ std::optional<OwnLimit> limit_of_cores(const Analysis& a, const Claims& claims) 
   const auto cores = core_waits(a);
   if (!cores || s.helpers > 0 || s.owner_threads >= a.limits[Threshold::kOtherThreads]) return std::nullopt;
   return OwnLimit{Cause::kCpuOversubscribed, without_waits(cores->waited_of_all, cores->ran_of_all),
-                  own_core_words("its main thread")};
+                  own_core_words("its main thread") +
+                      (cores->waited_of_all > a.share(length(claims)) ? ", in other time of the run, too" : "")};
 }
 
 // The one device that all of it is of.
@@ -152,6 +153,7 @@ void limit_candidates(const Analysis& a, Finding& finding) {
   if (!finding.gain) return;
   for (const Cause cause : finding.candidates) {
     auto own = limit(a, cause, finding.counted.empty() ? finding.claims : finding.counted);
+    finding.threads_hardly_ran |= cause == Cause::kCpuOversubscribed && own;  // its limit is of a main thread alone
     if (!own || own->high >= finding.gain->high || human_factor(own->high) == human_factor(finding.gain->high))
       continue;
     finding.limits.push_back(std::move(*own));

@@ -76,8 +76,8 @@ void balanced_bound(const Analysis& a, const Tail& tail, Finding& finding) {
   const double high = static_cast<double>(now) / static_cast<double>(best);
   finding.gain =
       Gain{1.0, high,
-           fmt::format("if the tasks take as long as now and can be arranged so that all GPUs end together{}",
-                       best == longest ? "; the longest task allows no less" : "")};
+           best == longest ? "if the tasks take as long as now and the longest one starts first: it allows no less"
+                           : "if the tasks take as long as now and can be arranged so that all GPUs end together"};
   finding.bound = fmt::format("{} at most ({} instead of {}), {}", human_factor(high), human_duration(best),
                               human_duration(now), finding.gain->condition);
 }
@@ -198,8 +198,8 @@ bool out_of_memory(const TaskAttempt& attempt) {
   return attempt.outcome == AttemptOutcome::kGpuOutOfMemory || attempt.outcome == AttemptOutcome::kHostOutOfMemory;
 }
 
-// Kernels of others while an attempt had the same GPU that no list named, and that may have run some of them.
-void add_unlisted(const Analysis& a, Discarded& sum) {
+// Attempts in vain that no list of the driver's named, and whose tasks were not looked for in vain.
+std::vector<std::size_t> unlisted_attempts(const Analysis& a) {
   std::set<std::int32_t> never;  // tasks that were looked for in vain
   for (const DeviceTime& device : a.devices)
     for (const Slice& slice : device.slices)
@@ -208,15 +208,22 @@ void add_unlisted(const Analysis& a, Discarded& sum) {
   std::vector<bool> listed(attempts.size(), false);
   for (const ContextUse& use : a.job.uses)
     if (use.attempt >= 0) listed[static_cast<std::size_t>(use.attempt)] = true;
+  std::vector<std::size_t> unlisted;
+  for (std::size_t i = 0; i < attempts.size(); ++i)
+    if (attempts[i].in_vain() && !listed[i] && !never.contains(attempts[i].task)) unlisted.push_back(i);
+  return unlisted;
+}
+
+// Kernels of others while such an attempt had the same GPU, and may have run some of them.
+void add_unlisted(const Analysis& a, Discarded& sum) {
+  const std::vector<std::size_t> unlisted = unlisted_attempts(a);
   Claims times;
   std::set<std::size_t> found;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    for (std::size_t i = 0; i < attempts.size(); ++i) {  // in order of begin
-      const TaskAttempt& attempt = attempts[i];
+    for (const std::size_t i : unlisted) {  // in order of begin
+      const TaskAttempt& attempt = a.job.batch.attempts[i];
       const auto& given = attempt.devices;
-      if (!attempt.in_vain() || listed[i] || never.contains(attempt.task) ||
-          std::find(given.begin(), given.end(), a.devices[device].source) == given.end())
-        continue;
+      if (std::find(given.begin(), given.end(), a.devices[device].source) == given.end()) continue;
       found.insert(i);
       if (!times.empty() && times.back().device == device && attempt.begin <= times.back().end)
         times.back().end = std::max(times.back().end, attempt.end);
@@ -227,9 +234,7 @@ void add_unlisted(const Analysis& a, Discarded& sum) {
   sum.may_be_theirs = common(claim_accounts(a, {Account::kUseful, Account::kUnderWay}), times);
 }
 
-Discarded discarded_of(const Analysis& a) {
-  Discarded sum;
-  add_unlisted(a, sum);
+void count_outcomes(const Analysis& a, Discarded& sum) {
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
     if (attempt.devices.empty() || attempt.running) continue;
     ++sum.attempts;
@@ -240,14 +245,22 @@ Discarded discarded_of(const Analysis& a) {
     else
       ++sum.under_way;
   }
-  const auto thrown_away = [&](const Slice& slice) {
-    if (slice.task < 0 || slice.account == Account::kUnobserved) return false;
-    return slice.account == Account::kDiscarded || (!is_busy(slice.account) && a.held_for_nothing(slice));
-  };
+}
+
+bool thrown_away(const Analysis& a, const Slice& slice) {
+  if (slice.task < 0 || slice.account == Account::kUnobserved) return false;
+  return slice.account == Account::kDiscarded || (!is_busy(slice.account) && a.held_for_nothing(slice));
+}
+
+Discarded discarded_of(const Analysis& a) {
+  Discarded sum;
+  add_unlisted(a, sum);
+  count_outcomes(a, sum);
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    claim_on(a, device, thrown_away, sum.claims);
+    claim_on(
+        a, device, [&](const Slice& slice) { return thrown_away(a, slice); }, sum.claims);
     for (const Slice& slice : a.devices[device].slices) {
-      if (!thrown_away(slice)) continue;
+      if (!thrown_away(a, slice)) continue;
       const Nanos part = slice.end - slice.begin;
       const TaskAttempt* attempt = a.attempt_at(slice.task, slice.begin + part / 2);
       (slice.account == Account::kDiscarded ? sum.kernels : sum.held) += part;

@@ -361,6 +361,7 @@ void may_be_prepared_anew(const Analysis& a, Finding& finding) {
 
 // Its workers wanted a core, and had none.
 void wants_cores(const Analysis& a, const HostSummary& s, Finding& finding) {
+  constexpr double kLonger = 1.5;  // by judgement
   const bool too_many = static_cast<double>(s.helpers) > s.usable_cores;
   const bool one_thread = one_thread_each(a.meta);
   const std::string more =
@@ -375,6 +376,13 @@ void wants_cores(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
     finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
     finding.title = waits_for_workers(a, finding.claims, "wait for storage and for CPU cores");
+  } else if (const double rested = 1 - s.helper_cpu / static_cast<double>(s.helpers) - s.helper_delay;
+             rested >= kLonger * s.helper_delay) {
+    // One may have the long item while the others wait for it, too.
+    finding.candidates = {Cause::kCpuOversubscribed, Cause::kBurstyInput};
+    finding.title = waits_for_workers(a, finding.claims, "wait for CPU cores at times");
+    finding.evidence.push_back(
+        fmt::format("for {} of this time each of them had nothing to do, or waited itself", human_percent(rested)));
   } else if (s.cores_full(a.limits[Threshold::kCoresFull])) {
     finding.cause = Cause::kCpuOversubscribed;
     finding.title = loader_unknown(a, finding.claims) ? "The job's worker processes wait for CPU cores"

@@ -45,7 +45,7 @@ void follow_the_launches(const Analysis& a, Nanos launching, Finding& finding) {
   }
   finding.advice = fmt::format(
       "{}launch fewer, larger kernels there (torch.compile, CUDA graphs, a fused optimiser)",
-      alone ? "see where its tensors are: those on the CPU belong on the GPU, or that step beside the kernels; else "
+      alone ? "see where its data is: what is on the CPU belongs on the GPU, or that step beside the kernels; else "
             : "");
   if (finding.candidates.size() > 1) return;
   finding.cause = Cause::kLaunchBound;

@@ -57,7 +57,7 @@ TEST(UnseenJobs, AnOptimizerBesideWhichNoKernelRunsMayComputeOnTheCpu) {
   const Finding& step = about(e, "computes on the CPU, or launches short kernels one by one");
   EXPECT_THAT(step.candidates, AllOf(Contains(Cause::kHostGraphBuilding), Contains(Cause::kLaunchBound)));
   EXPECT_THAT(step.evidence, Contains("hardly a kernel ran while it was in that code"));
-  EXPECT_THAT(step.advice, HasSubstr("see where its tensors are"));
+  EXPECT_THAT(step.advice, HasSubstr("see where its data is"));
 }
 
 TEST(UnseenJobs, CodeWhoseNameSaysThatItCompilesMayCompile) {
@@ -119,7 +119,7 @@ TEST(UnseenJobs, AWantOfACoreIsAShareOfTheWholeTime) {
                                   [](const OwnLimit& one) { return one.cause == Cause::kCpuOversubscribed; });
   ASSERT_NE(cores, e.limits.end()) << e.findings.front().title;
   EXPECT_NEAR(cores->high, 1 / (1 - 0.13 - 0.25 * 0.03 * 60 / 70), 0.01);
-  EXPECT_THAT(cores->condition, HasSubstr("and its work took a quarter less there"));
+  EXPECT_THAT(cores->condition, HasSubstr("a quarter of its time on one counted as lost by sharing it"));
 }
 
 TEST(UnseenJobs, ALimitNamesTheFindingThatGoesBeyondIt) {
@@ -130,6 +130,47 @@ TEST(UnseenJobs, ALimitNamesTheFindingThatGoesBeyondIt) {
   ASSERT_TRUE(e.bound && e.findings.front().gain);
   ASSERT_GT(e.findings.front().gain->high, 1.02 * e.bound->speedup_high);
   EXPECT_THAT(e.bound->condition, HasSubstr("; finding 1 gains more, as it changes that work or where it is"));
+}
+
+// Two processes at work in turn: one has a long item, and the other nothing to do.
+TEST(UnseenJobs, WorkersThatRestLongerThanTheyWaitForACoreDoNotWaitForCoresAlone) {
+  const auto first = [](double cpu) {
+    RecordingBuilder builder(60);
+    builder.machine(2, 2).gpu(0, [](double) { return 0.3; }).process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+    for (const std::int64_t pid : {8, 9}) {
+      builder.process({pid, 7, 0, 60, cpu, true, {cell(Metric::kRunDelay, 210'000'000)}});
+      builder.waits_for(pid, {WaitKind::kPipe, "python3", {7}});
+    }
+    return explain(builder.build()).findings.front();
+  };
+  const Finding rests = first(0.4), works = first(0.75);
+  EXPECT_EQ(works.cause, Cause::kCpuOversubscribed) << works.title;
+  EXPECT_THAT(rests.candidates, ElementsAre(Cause::kCpuOversubscribed, Cause::kBurstyInput)) << rests.title;
+  EXPECT_THAT(rests.evidence, Contains(HasSubstr("each of them had nothing to do, or waited itself")));
+}
+
+TEST(UnseenJobs, TheHeadlineOfGpusOfOneProcessThatTakeTurnsBlamesNoCode) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.95; }).gpu(1, [](double) { return 0.4; });
+  builder.process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60).context(7, 1, 0, 60);
+  for (int i = 0; i < 60; ++i) builder.stacks(7, i, i + 1, {kTrains, "copy (/u/train.py:9)"});
+  const Explanation e = explain(builder.build());
+  ASSERT_EQ(e.findings.front().cause, Cause::kOneProcessImbalance) << e.findings.front().title;
+  EXPECT_THAT(e.headline, HasSubstr("while another GPU of the job was at work"));
+}
+
+TEST(UnseenJobs, OfAHealthyGpuThatTwoProcessesHaveAtOnceItIsSaid) {
+  const auto evidence = [](double from) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 1.0; }).process(7, 1, 0, 60, 0.3).process(8, 1, from, 60, 0.3);
+    builder.context(7, 0, 0, from).context(8, 0, from, 60);
+    if (from < 30) builder.context(7, 0, from, 60);
+    const Finding healthy = explain(builder.build()).findings.front();
+    EXPECT_EQ(healthy.cause, Cause::kHealthy) << healthy.title;
+    return healthy.evidence;
+  };
+  EXPECT_THAT(evidence(20), Contains(HasSubstr("several processes had GPU 0 at once for 40")));
+  EXPECT_THAT(evidence(40), Not(Contains(HasSubstr("at once"))));
 }
 
 }  // namespace

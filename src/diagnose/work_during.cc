@@ -148,6 +148,8 @@ void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
 std::string name_of(const Process& process) {
   constexpr std::size_t kLongest = 60;
   std::string text = process.cmdline.empty() ? process.comm : process.cmdline;
+  if (const std::size_t line = text.find('\n'); line != std::string::npos && line < kLongest)  // a script, given whole
+    return text.substr(0, line) + " ...";
   if (text.size() <= kLongest) return text;
   const std::size_t space = text.rfind(' ', kLongest);
   text.resize(space == std::string::npos ? kLongest : space);

@@ -107,7 +107,7 @@ class Maker {
     std::size_t there = 0;
     for (std::size_t c = 0; c < causes.size() && there < most; ++c) {
       const auto fixes = fixes_of(causes[c]);
-      if (fixes.empty() || comes_too_seldom(e_.findings[index], causes[c])) continue;
+      if (fixes.empty() || is_nothing_like_it(e_.findings[index], causes[c])) continue;
       const double part_of_set = 1.0 / static_cast<double>(c + 2);
       if (causes[c] == Cause::kOneProcessImbalance)  // in a set they take turns, as parts of a model do
         add(fixes.back(), index, part_of_set);
@@ -116,8 +116,9 @@ class Maker {
     }
   }
 
-  // What runs at one time only is nothing that comes with each epoch.
-  [[nodiscard]] static bool comes_too_seldom(const Finding& finding, Cause cause) {
+  // What runs at one time only is nothing that comes with each epoch, and of a step nothing can be prepared once.
+  [[nodiscard]] static bool is_nothing_like_it(const Finding& finding, Cause cause) {
+    if (finding.role.part == LoopPart::kStep && cause == Cause::kHostGraphBuilding) return true;
     return finding.role.recurs == Recurs::kOnce && (cause == Cause::kValidation || cause == Cause::kEpochEndHostWork ||
                                                     cause == Cause::kDuplicatePreprocessing);
   }
@@ -463,6 +464,8 @@ class Maker {
 
   // That a job could do without a GPU costs the job nothing.
   [[nodiscard]] double share_of_all(const Finding& finding) const {
+    // What ended the job cost all that it did.
+    if (finding.cause == Cause::kMemoryLimited && finding.confidence == Confidence::kHigh) return 1;
     const Cause first = finding.cause ? *finding.cause : finding.candidates.front();
     if (first == Cause::kMoreGpusThanUseful) return 0;
     return static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e_.ledger.budget()));

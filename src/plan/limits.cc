@@ -34,9 +34,34 @@ std::optional<double> limit_of_code(const Explanation& e, const StepModel& model
   return claimed.most * share_of_all_time(claimed, share);
 }
 
+// The time from the beginning to the last that a finding claims on its one device, where the run goes on for long after
+// that; nothing of findings about several.
+std::optional<double> part_of_run(const Explanation& e, const Finding& finding) {
+  constexpr double kLong = 1.0 / 3;  // of the run
+  Nanos end = e.ledger.begin;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (piece.device != finding.claims.front().device) return std::nullopt;
+    end = std::max(end, piece.end);
+  }
+  const double part = seconds(end - e.ledger.begin);
+  return part < (1 - kLong) * seconds(e.ledger.span()) ? std::optional(part) : std::nullopt;
+}
+
+// What is loaded can be loaded ahead of its time and not after it, as that of a first epoch whose data is kept: until
+// then the run lasts as long as loading takes, shared by those that do it.
+std::optional<double> limit_of_its_part(const Explanation& e, const Finding& finding, const Change& change) {
+  constexpr double kSlowed = 0.25;  // of what it took where it shared cores, by judgement (diagnose/core_waits.cc)
+  if (change.mechanism != Mechanism::kLoads || finding.claims.empty()) return std::nullopt;
+  const auto part = part_of_run(e, finding);
+  if (!part) return std::nullopt;
+  const double cost = seconds(finding.cost()), rest = std::max(0.0, *part - cost);
+  return cost - std::max(0.0, (1 - kSlowed) * cost / std::max(1.0, change.workers) - rest);
+}
+
 struct Limit {
   double seconds = 0;
   bool of_code = false;           // of the finding itself
+  bool of_part = false;           // by the part of the run in which it lies
   const OwnLimit* run = nullptr;  // where that is what limits it
 };
 
@@ -72,7 +97,9 @@ void keep_within_limits(const Explanation& e, const StepModel& model, Candidate&
       mechanism == Mechanism::kRemoves || mechanism == Mechanism::kOverlaps || mechanism == Mechanism::kLoads;
   if (!made.change.finding || !made.option.cause || !made.option.promises || !limits) return;
   const Finding& finding = e.findings[*made.change.finding];
-  const std::optional<Limit> limit = limit_of(e, model, made);
+  std::optional<Limit> limit = limit_of(e, model, made);
+  if (const auto part = limit_of_its_part(e, finding, made.change); part && (!limit || *part < limit->seconds))
+    limit = Limit{.seconds = *part, .of_part = true};
   const auto saved = [&](double share) {
     Change change = made.change;
     change.share = share;
@@ -91,6 +118,9 @@ void keep_within_limits(const Explanation& e, const StepModel& model, Candidate&
     made.option.gain.more += fmt::format("; {} has {} of that time, and no other code is counted",
                                          function_of(e.ledger.places[static_cast<std::size_t>(*finding.code)]),
                                          human_percent(share_of_code(finding)));
+  if (limit->of_part)
+    made.option.gain.more += fmt::format("; all of it is needed within the first {} of the run",
+                                         human_duration(static_cast<Nanos>(*part_of_run(e, finding) * kSecond)));
   if (finding.limit_of(*made.option.cause) || !limit->run) return;
   // What keeps it below its findings' gains, and counts all of their time.
   made.option.gain.condition = limit->run->condition;

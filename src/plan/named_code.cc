@@ -81,17 +81,20 @@ std::optional<Nanos> idle_at(const Explanation& e, std::size_t device, std::int3
   return there;
 }
 
-// Of code that waits for a core: what takes the cores is the cause, and the code may be changed all the same. Its bound
-// is all that it keeps the GPU waiting, as a finding about the cores says beside its own.
-std::optional<Candidate> code_without_a_core(const Explanation& e, std::size_t index) {
+// Of code that waits for a core, or that runs after the last kernel: what takes the cores, or that the GPU is kept, is
+// the cause, and the code may be changed all the same. Its bound is all that it keeps the GPU waiting.
+std::optional<Candidate> code_beside_the_cause(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
   const auto there = idle_at(e, finding.claims.front().device, *finding.code);
-  if (!there || 2 * runs_at(finding, *finding.code) <= finding.cost()) return std::nullopt;
+  const bool after = finding.cause == Cause::kUnreleasedAfterWork;
+  if (after && finding.asleep) return std::nullopt;  // what it waits for can come without the GPU
+  const Account account = after ? Account::kTeardown : Account::kHostCode;
+  if (!there || 2 * runs_at(finding, *finding.code, account) <= finding.cost()) return std::nullopt;
   Candidate made;
   Option& option = made.option;
   option.id = kNamedCode;
   option.finding = index;
-  option.title = fmt::format("Change the code itself: {}", e.ledger.spot(*finding.code, Account::kHostCode));
+  option.title = fmt::format("Change the code itself: {}", e.ledger.spot(*finding.code, account));
   option.apply = "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   option.gain.condition = std::string(kWithoutTheCode);
   option.gain.more = "; how much of that can be had is not known";
@@ -125,12 +128,15 @@ double share_of_all_time(const StepModel::Claimed& claimed, double share) {
 
 std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
-  if (!finding.code || !finding.gain || finding.advice.empty()) return std::nullopt;
-  if (finding.cause == Cause::kCpuOversubscribed) {
-    auto made = code_without_a_core(e, index);
+  if (!finding.code || finding.advice.empty()) return std::nullopt;
+  if (finding.cause == Cause::kCpuOversubscribed || finding.cause == Cause::kUnreleasedAfterWork) {
+    auto made = code_beside_the_cause(e, index);
     if (made) describe(finding, *made);
+    if (made && finding.cause == Cause::kUnreleasedAfterWork)
+      made->option.verify = "time from the last kernel to the end of the process";
     return made;
   }
+  if (!finding.gain) return std::nullopt;
   // What keeps code from running is another thread's: its change is the one of that cause.
   if (finding.cause || finding.candidates.front() == Cause::kGilContention) return std::nullopt;
   const Account account = account_of_code(finding);

@@ -537,7 +537,7 @@ TEST(Plan, AChangeOfCodeOfASetGainsNoMoreThanThatCodeHas) {
   EXPECT_NEAR(prepared->gain.high, code->gain.high, 1e-4);
   EXPECT_THAT(prepared->gain.more,
               ::testing::EndsWith("send (train.py) has 60 % of that time, and no other code is counted"));
-  EXPECT_NEAR(option(p, "start_loader_workers")->gain.high, code->gain.high, 1e-4);
+  EXPECT_LE(option(p, "start_loader_workers")->gain.high, code->gain.high + 1e-4);
   EXPECT_GT(option(p, "fewer_syncs")->gain.high, code->gain.high + 0.1) << "it is no matter of that code";
 }
 
@@ -579,6 +579,52 @@ TEST(Plan, ThreadsThatAreOffAlreadyAreNotAdvisedOff) {
   keep_job_variables({{"OMP_NUM_THREADS", "1"}}, e.meta);
   EXPECT_THAT(apply(), ::testing::Not(::testing::HasSubstr("threads")));
   EXPECT_THAT(verify(), ::testing::Not(::testing::HasSubstr("probe")));
+}
+
+TEST(Plan, WhatRanOutOfMemoryIsToldToTakeLessBeforeAnythingElse) {
+  Explanation e = sleeping_in(0.9);
+  Finding memory;
+  memory.cause = Cause::kMemoryLimited;
+  memory.confidence = Confidence::kHigh;
+  memory.advice = "a smaller batch";
+  memory.bound = "not a matter of speed";
+  e.findings.insert(e.findings.begin(), memory);
+  EXPECT_EQ(plan(e).options.front().id, "less_memory");
+  e.findings.front().confidence = Confidence::kLow;
+  EXPECT_NE(plan(e).options.front().id, "less_memory") << "it may have failed for another reason";
+}
+
+TEST(Plan, CodeAfterTheLastKernelMayBeChanged) {
+  RecordingBuilder recording(60);
+  recording.gpu(0, [](double t) { return t < 40 ? 1.0 : 0.0; }).process(7, 1, 0, 60, 0.95).context(7, 0, 0, 60);
+  recording.stacks(7, 0, 40, {"main (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+  recording.stacks(7, 40, 60, {"main (/u/train.py:1)", "bootstrap (/u/train.py:9)"});
+  recording.meta().exit_code = 0;
+  const Explanation e = explained(recording.build());
+  ASSERT_EQ(e.findings.front().cause, Cause::kUnreleasedAfterWork);
+  const Plan made = plan(e);
+  const Option* code = option(made, "named_code");
+  ASSERT_NE(code, nullptr);
+  EXPECT_THAT(code->title, ::testing::HasSubstr("bootstrap (train.py)"));
+  EXPECT_NEAR(code->gain.high, 60.0 / 40, 0.1);
+  EXPECT_EQ(code->verify, "time from the last kernel to the end of the process");
+}
+
+// The first 30 of 90 s: 8 of 10 in code that reads, then all from memory.
+TEST(Plan, WhatIsLoadedInAPartOfTheRunTakesThatPartAsLongBesideIt) {
+  RecordingBuilder recording(90);
+  recording.machine(4, 1).gpu(0, [](double t) { return t <= 30 ? 0.2 : 1.0; }).process(7, 1, 0, 90, 0.9);
+  recording.context(7, 0, 0, 90);
+  for (int i = 0; i < 30; ++i) {
+    recording.stacks(7, i, i + 0.2, {"main (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+    recording.stacks(7, i + 0.2, i + 1, {"main (/u/train.py:1)", "load_sample (/u/train.py:9)"});
+  }
+  recording.stacks(7, 30, 90, {"main (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+  const Plan made = plan(explained(recording.build()));
+  const Option* workers = option(made, "start_loader_workers");
+  ASSERT_NE(workers, nullptr);
+  EXPECT_NEAR(workers->gain.high, 90.0 / (90 - 12), 0.03) << "one worker takes 18 of 24 s, beside 6 s of kernels";
+  EXPECT_THAT(workers->gain.words(), ::testing::HasSubstr("needed within the first 2"));
 }
 
 TEST(Plan, AProgramWithoutPythonIsAdvisedWhatItHas) {

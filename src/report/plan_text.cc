@@ -135,7 +135,7 @@ std::string headline_of_no_gain(const std::vector<Option>& options) {
   const bool gains =
       std::any_of(options.begin(), options.end(), [](const Option& option) { return option.gain.high > 1; });
   return fmt::format("{}; what to do about it:",
-                     gains ? "What was found promises no gain" : "What was found is no matter of speed");
+                     gains ? "What was found promises no gain" : "No gain is promised for what was found");
 }
 
 // Of the first option that promises something and those after it.
