@@ -47,10 +47,12 @@ namespace {
 double share_of_life_in(const Analysis& a, const Claims& claims, SourceId process) {
   const std::vector<Window> times = times_of(claims);
   Nanos life = 0, then = 0;
+  auto next = times.begin();
   for (const Activity& activity : a.job.did[static_cast<std::size_t>(process)]) {
     life += activity.end - activity.begin;
-    for (const Window& window : times)
-      then += std::max<Nanos>(0, std::min(activity.end, window.end) - std::max(activity.begin, window.begin));
+    while (next != times.end() && next->end <= activity.begin) ++next;
+    for (auto at = next; at != times.end() && at->begin < activity.end; ++at)
+      then += std::min(activity.end, at->end) - std::max(activity.begin, at->begin);
   }
   return life > 0 ? static_cast<double>(then) / static_cast<double>(life) : 0;
 }
