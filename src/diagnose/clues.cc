@@ -46,7 +46,9 @@ void add_running(const Analysis& a, const HostSummary& s, const Claims& claims, 
   constexpr double kHardly = 0.25;
   const double part = part_claimed(claims);
   // Readings are longer than this time: where its stacks only wait in it, it ran in the rest of them.
-  const double waits = share_in(a, claims, stacks::Family::kSleep) + share_in(a, claims, stacks::Family::kLock);
+  const double waits =
+      std::max(share_in(a, claims, stacks::Family::kSleep) + share_in(a, claims, stacks::Family::kLock),
+               s.waiting_in({WaitChannel::kSleep}) / std::max(part, 1e-9));
   if (s.owner_cpu >= a.limits[Threshold::kCovers] * part && waits < a.limits[Threshold::kMajority])
     clues.push_back(Clue::kRan);
   if (s.owner_cpu + s.owner_delay < kHardly * part) clues.push_back(Clue::kHardlyRan);
@@ -54,10 +56,14 @@ void add_running(const Analysis& a, const HostSummary& s, const Claims& claims, 
     clues.push_back(Clue::kSlept);
   if (may_want_cores(a, s, claims)) clues.push_back(Clue::kWantedCore);
   if (s.owner_threads >= a.limits[Threshold::kOtherThreads]) clues.push_back(Clue::kThreadsRan);
-  if (s.helper_cpu >= a.limits[Threshold::kHelpersAtWork])
+  const auto helpers = static_cast<double>(s.helpers);
+  if (s.helper_cpu >= a.limits[Threshold::kHelpersAtWork]) {
     clues.push_back(Clue::kHelpersAtWork);
-  else if (no_loader(a, s))
+    if (s.helper_cpu + s.helper_delay * helpers >= a.limits[Threshold::kMajority] * helpers)
+      clues.push_back(Clue::kHelpersBusy);
+  } else if (no_loader(a, s)) {
     clues.push_back(Clue::kNoHelpers);
+  }
 }
 
 constexpr double kSome =
@@ -122,7 +128,7 @@ void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues)
   const double launching = share_in(a, claims, Family::kForward) + share_in(a, claims, Family::kBackward) +
                            share_in(a, claims, Family::kOptimizer);
   const bool alone = share_without_kernels(a, claims, a.code.launch_idle_shares) >= kNearlyAll;
-  if (launching >= majority && !alone) clues.push_back(Clue::kLaunches);
+  if (launching >= majority) clues.push_back(alone ? Clue::kWithoutKernels : Clue::kLaunches);
   if (own_code(a, claims) >= kNearlyAll && launching < majority) clues.push_back(Clue::kOwnCode);
   if (plain_share(a, claims) >= kMostly) clues.push_back(Clue::kPlainCode);
   const Account account = main_account(claims);
@@ -149,7 +155,10 @@ std::vector<Clue> clues_in(const Analysis& a, const Claims& claims) {
     clues.push_back(copies >= a.limits[Threshold::kCovers] ? Clue::kCopied : Clue::kCopiedSome);
   if (pauses) clues.push_back(Clue::kPauses);
   if (pauses || at_times_only(a, claims)) {
-    if (const auto rhythm = rhythm_of(a, claims)) clues.push_back(rhythm->prepares ? Clue::kPrepares : Clue::kEnds);
+    const auto rhythm = rhythm_of(a, claims);
+    // What loads makes a first batch before the first kernel, whether later ones are the same or not.
+    if (rhythm && !(rhythm->prepares && main_account(claims) == Account::kInput))
+      clues.push_back(rhythm->prepares ? Clue::kPrepares : Clue::kEnds);
   }
   if (is_called_compiling(a, claims)) clues.push_back(Clue::kCalledCompiling);
   if (takes_commands(a)) clues.push_back(Clue::kNotebook);

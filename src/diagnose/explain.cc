@@ -143,7 +143,7 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   finding.cause = Cause::kHealthy;
   finding.tiers = is_profiled(a) ? "C" : a.job.has_host ? "NP" : "N";
   finding.title = "Healthy: no idle time is worth removing";
-  finding.evidence = {fmt::format("kernels were resident for {} of the budget; no other account reaches {}",
+  finding.evidence = {fmt::format("kernels were resident for {} of the GPU time; no other account has more than {}",
                                   human_percent(busy), human_percent(a.limits[Threshold::kMaterial]))};
   diagnose::append(finding.evidence, had_at_once(a));
   finding.told_apart_from = {"efficient: that cannot be seen from the share of resident kernels"};
@@ -378,6 +378,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   e.findings = told_in_full(a, parts, found_by_rules(a, parts));
   e.limits = diagnose::limits_of_the_run(a, e.findings);
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
+  for (Finding& finding : e.findings) diagnose::name_the_likely(finding);
   for (Finding& finding : e.findings)
     if (finding.would_overturn.empty() && finding.cause) finding.would_overturn = info(*finding.cause).overturn;
   const bool moment = diagnose::watched_for_a_moment(a);

@@ -327,7 +327,7 @@ HealthCheck progress(const Analysis& a) {
     return {"progress", Answer::kUnknown, "the end is covered by no sample"};
   if (busy > 0) {
     constexpr Nanos kSeen = 100;  // a hundredth of the time
-    const Nanos end = a.window.end - std::max(kSecond / 2, a.window.length() / kSeen);
+    const Nanos end = a.window.end - std::max(kSecond / 5, a.window.length() / kSeen);
     std::string ran = fmt::format("kernels ran until {} before the end", human_duration(a.window.end - last));
     if (last >= end) ran = "kernels ran to the end";
     if (read < end) ran = "kernels ran late in it; its end is covered by no sample";

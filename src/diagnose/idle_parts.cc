@@ -362,6 +362,20 @@ Claims profiled_idle(const Analysis& a) {
   });
 }
 
+namespace {
+
+// Whether what looks like pauses are the steps: many, with hardly a kernel between them.
+bool are_the_steps(const std::vector<Window>& pauses) {
+  constexpr std::size_t kMany = 8;
+  constexpr double kNearlyAll = 0.9;  // of the time from the first to the last
+  Nanos idle = 0;
+  for (const Window& pause : pauses) idle += pause.length();
+  return pauses.size() >= kMany &&
+         static_cast<double>(idle) >= kNearlyAll * static_cast<double>(pauses.back().end - pauses.front().begin);
+}
+
+}  // namespace
+
 Claims in_pauses(const Analysis& a, const Claims& claims) {
   if (claims.empty()) return {};
   constexpr double kAlone = 0.9;  // of the time there: no kernel ran beside it
@@ -372,11 +386,18 @@ Claims in_pauses(const Analysis& a, const Claims& claims) {
                             idle->second >= kAlone);
   }
   Claims pauses;
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    for (const Window& pause : pauses_of(a.devices[device], between_kernels))
-      if (pause.length() >= a.limits.time(Threshold::kLongPause))
-        pauses.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
-  const Claims slow = claim(a, [&](std::size_t, const Slice& slice) {
+  std::set<std::size_t> in_steps;  // devices
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    std::vector<Window> all = pauses_of(a.devices[device], between_kernels);
+    std::erase_if(all, [&](const Window& pause) { return pause.length() < a.limits.time(Threshold::kLongPause); });
+    if (are_the_steps(all)) {
+      in_steps.insert(device);
+      continue;
+    }
+    for (const Window& pause : all) pauses.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
+  }
+  const Claims slow = claim(a, [&](std::size_t device, const Slice& slice) {
+    if (in_steps.contains(device)) return false;
     return a.is_pause(slice.phase) || (slice.where >= 0 && in_long_stays[static_cast<std::size_t>(slice.where)]);
   });
   return common(claims, united(pauses, slow));

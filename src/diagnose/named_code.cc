@@ -436,6 +436,23 @@ WorkersAt workers_at(const Analysis& a, const Claims& claims) {
   return workers;
 }
 
+namespace {
+
+// What workers pickle, the training process unpickles on its main thread.
+void say_the_pickling(const Analysis& a, const std::vector<NamedCode>& of_workers, Finding& finding) {
+  double share = 0;
+  for (const NamedCode& code : of_workers)
+    if (code.place == "ForkingPickler.dumps (reduction.py)") share += code.share;
+  if (share < a.limits[Threshold::kChannelShare]) return;
+  finding.evidence.push_back(
+      fmt::format("its workers pickle what they hand over for {} of that time, and the training process unpickles it: "
+                  "tensors go through shared memory in PyTorch's queues, lists and arrays are pickled whole",
+                  human_percent(share)));
+  finding.advice += "; hand over tensors, or less";
+}
+
+}  // namespace
+
 void name_the_workers_code(const Analysis& a, Finding& finding) {
   constexpr double kLeast = 0.05;
   std::string text;
@@ -446,6 +463,7 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
   if (text.empty()) return;
   finding.evidence.insert(finding.evidence.begin(), "what its workers were at then, by their Python stacks:" + text);
   if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].spot();
+  say_the_pickling(a, code, finding);
   finding.tiers |= "Y";
 }
 

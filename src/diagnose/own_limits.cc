@@ -74,7 +74,7 @@ std::optional<double> ran_at_most(const Analysis& a, const Claims& claims) {
   const auto device = only_device(claims);
   const auto owner = device ? only_owner(a, *device) : std::nullopt;
   if (!owner) return std::nullopt;
-  double looked = 0, ran = 0, threads = 0, all = 0;
+  double looked = 0, ran = 0, threads = 0, all = 0, wanted = 0, longest = 0;
   auto piece = claims.begin();
   for (const Activity& did : a.job.did[static_cast<std::size_t>(*owner)]) {
     while (piece != claims.end() && piece->end <= did.begin) ++piece;
@@ -86,10 +86,12 @@ std::optional<double> ran_at_most(const Analysis& a, const Claims& claims) {
     const double main = did.main_cpu.value_or(did.cpu);
     looked += claimed, all += span;
     ran += std::min(claimed, (main + did.run_delay + kSkew) * span);
+    wanted += (main + did.run_delay) * span, longest = std::max(longest, span);
     threads += std::max(0.0, did.cpu - main) * span;
   }
   if (all == 0 || threads >= a.limits[Threshold::kOtherThreads] * all) return std::nullopt;
-  return ran + std::max(0.0, static_cast<double>(length(claims)) - looked);
+  // What one reading has too little of, the next one has.
+  return std::min(ran, wanted + kSkew * longest) + std::max(0.0, static_cast<double>(length(claims)) - looked);
 }
 
 // If `gone` nanoseconds of it took none; nothing where nearly all of it may have been that.

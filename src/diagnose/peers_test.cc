@@ -48,6 +48,7 @@ TEST(Peers, AProcessThatReceivesFromABusyOneWaitsForThatOne) {
   EXPECT_THAT(first.title, AllOf(HasSubstr("waits for another process of the job"), EndsWith(": exchange (train.py)")));
   EXPECT_EQ(first.cause, Cause::kStraggler) << "the other one does not wait, as it would for the exchange itself";
   EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("process 8 (GPU 1)"), HasSubstr("its own kernels"))));
+  EXPECT_THAT(first.title, Not(HasSubstr("works on the CPU")));
   EXPECT_THAT(first.evidence, Contains(HasSubstr("the exchange itself takes each of them no longer")));
   EXPECT_THAT(first.advice, HasSubstr("process 8"));
   ASSERT_TRUE(first.gain);

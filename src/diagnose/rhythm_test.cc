@@ -6,6 +6,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "model/named_causes.h"
 
 namespace headroom {
 namespace {
@@ -54,10 +55,12 @@ TEST(Rhythm, CodeThatRanBeforeTheFirstKernelPrepares) {
 
 TEST(Rhythm, CodeThatRanAfterTheLastKernelEndsEpochs) {
   const Finding finding = between_epochs("begin (/u/train.py:20)", "mix (/u/train.py:9)");
-  EXPECT_THAT(finding.candidates, ElementsAre(Cause::kEpochEndHostWork, Cause::kValidation));
+  EXPECT_EQ(finding.cause, Cause::kEpochEndHostWork);
+  EXPECT_THAT(finding.less_likely, ElementsAre(Cause::kValidation));
   EXPECT_THAT(finding.evidence, Contains(HasSubstr("after the last kernel, too")));
   const Finding writes = between_epochs("begin (/u/train.py:20)", "mix (/u/train.py:9)", 10'000);
-  EXPECT_THAT(writes.candidates, ElementsAre(Cause::kEpochEndHostWork, Cause::kValidation, Cause::kCheckpointSync));
+  EXPECT_THAT(possible_causes(writes),
+              ElementsAre(Cause::kEpochEndHostWork, Cause::kValidation, Cause::kCheckpointSync));
 }
 
 TEST(Rhythm, OtherCodeMayBeWhatPausesAreFor) {

@@ -64,8 +64,11 @@ std::vector<Finding> waiting_ranks(const Analysis& a, const IdleParts& parts) {
   Claims told = finding.claims;
   std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
   if (const auto wait = peer_in(a, told, true)) {
-    finding.title = with_capital(fmt::format("{} of the job works on the CPU while its GPU and others' wait",
-                                             process_name(wait->peer_pid, wait->peer_rank)));
+    const std::string peer = process_name(wait->peer_pid, wait->peer_rank);
+    finding.title =
+        wait->peer_waits_for_kernels
+            ? fmt::format("GPUs wait for {} of the job, and for its kernels", peer)
+            : with_capital(fmt::format("{} of the job works on the CPU while its GPU and others' wait", peer));
     finding.evidence.push_back(peer_sentence(a, *wait));
     // Only one of them does it, and the others are seen to wait: it is not what each of them does.
     if (wait->at_work >= a.limits[Threshold::kMajority] && one_comes_last(a, extremes_of(a, told))) {

@@ -210,7 +210,8 @@ Finding compiles(const Analysis& a, Claims claims, const Compiled& compiled) {
         fmt::format("compilers that the job started ran for {} of it", human_duration(compiled.by_programs)));
   if (const Nanos itself = length(compiled.claims) - compiled.by_programs; itself > 0)
     finding.evidence.push_back(fmt::format("its stacks were in a compiler for {} of it", human_duration(itself)));
-  finding.would_overturn = "run it twice in a row: if the second start is faster by less, it was not that";
+  finding.would_overturn =
+      "run it a second time with what was compiled kept (a cache): if that start is faster by less, it was not that";
   finding.advice = "keep what is compiled between runs (a cache on disk), and shapes the same";
   return finding;
 }
@@ -233,10 +234,12 @@ Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
     finding.candidates = {Cause::kCompileWarmup, Cause::kStartupLoad};
   } else
     finding.told_apart_from.push_back(
-        compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")
-                      : fmt::format("compiling: that was for {} beside", human_duration(compiled)));
+        compiled == 0
+            ? std::string("compiling: no compiler ran, and no stack was in one that is known")
+            : fmt::format("compiling: compilers ran for {}, which are another finding's", human_duration(compiled)));
   may_wait_for_room(a, finding);
   if (!sure) may_wait_for_input(a, finding);  // what it imports meanwhile is no one else's to send
+  if (!sure) may_only_wait(a, finding);
   return finding;
 }
 
@@ -298,7 +301,9 @@ std::vector<Finding> starts(const Analysis& a, const Claims& all, const Claims& 
   for (Finding& finding : findings) {
     Gain gain{.condition = "for runs of this length", .more = "; less for longer ones"};
     if (length(all) == length(claims)) {
-      const Claims counted = may_be_of_it(a, claims, finding);
+      // Of what the other finding names the cause of, nothing may have this one's.
+      const bool each = findings.size() == 2 && findings[0].cause && findings[1].cause;
+      const Claims counted = each ? finding.claims : may_be_of_it(a, claims, finding);
       if (length(counted) > finding.cost()) gain.more = counting(length(counted) - finding.cost()) + gain.more;
       gains_by_removal(a, counted, finding, gain);
       continue;

@@ -8,6 +8,7 @@
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
+#include "model/named_causes.h"
 #include "model/notes.h"
 
 namespace headroom {
@@ -178,14 +179,14 @@ TEST(Sets, ACauseWhoseBytesAreCountedHasALimitOfItsOwn) {
       << "the counter may have come round in a second";
 }
 
-// Of each second's 0.3 without a kernel it can have run for 0.16, and 0.1 that readings may lie apart.
+// Of each second's 0.3 without a kernel it can have run for 0.16, and once for 0.1 that readings may lie apart.
 TEST(Sets, CodeCostsNoMoreThanItRan) {
   const Finding some = rest({.cpu = 0.16}).findings.front();
   const OwnLimit* code = some.limit_of(Cause::kHostGraphBuilding);
   ASSERT_NE(code, nullptr) << some.title << ": " << some.bound;
-  EXPECT_NEAR(code->high, 60.0 / (60 - 15.6), 0.01);
+  EXPECT_NEAR(code->high, 60.0 / (60 - 9.6), 0.01);
   EXPECT_GT(some.gain.value().high, code->high);
-  EXPECT_THAT(some.bound, HasSubstr("code of its main thread took no time: it ran, or wanted to, for 15.3 s"));
+  EXPECT_THAT(some.bound, HasSubstr("code of its main thread took no time: it ran, or wanted to, for 9.5 s"));
   EXPECT_EQ(rest({.cpu = 0.3}).findings.front().limit_of(Cause::kHostGraphBuilding), nullptr) << "it ran all along";
 }
 
@@ -252,7 +253,7 @@ TEST(Sets, WhoWasSeenAtATerminalWaitsForSomebodyWhateverItsStacksSay) {
 }
 
 TEST(Sets, CopiesAreInItByTheBytesThatCameOverPcie) {
-  EXPECT_EQ(rest({.copied_per_second = 1.4e9}).findings.front().candidates.front(), Cause::kPageableCopies);
+  EXPECT_TRUE(is_likeliest(rest({.copied_per_second = 1.4e9}).findings.front(), Cause::kPageableCopies));
   const Finding none = rest({.wait = WaitChannel::kFutex, .copied_per_second = 1e6}).findings.front();
   EXPECT_THAT(none.candidates, Not(Contains(Cause::kPageableCopies)));
   EXPECT_THAT(none.told_apart_from, Contains(HasSubstr("copies: hardly any bytes")));

@@ -381,6 +381,7 @@ TEST(StackFindings, OfALoaderWithWorkersTheirFunctionIsNamed) {
   const Finding first = explain(builder.build()).findings.front();
   EXPECT_THAT(first.title, EndsWith("loader: augment (data.py)"));
   EXPECT_THAT(first.evidence, Contains(HasSubstr("what its workers were at then, by their Python stacks: augment")));
+  EXPECT_THAT(first.advice, Not(HasSubstr("hand over tensors")));
 }
 
 TEST(StackFindings, OfALoaderOfTheJobsOwnItsWorkersFunctionIsNamedAndNotWhereTheJobWaitsForThem) {
@@ -751,6 +752,24 @@ TEST(StackFindings, CodeThatTakesMoreAndMoreOfTheTimeIsSaidTo) {
       Contains(HasSubstr(
           "it takes more and more: 30 % of the first third of the time from the first kernel to the last, 50 % ")));
   for (const double steady : {0.0, -0.15}) EXPECT_THAT(evidence(steady), Not(Contains(HasSubstr("more and more"))));
+}
+
+// What another account has less of was told from it in another way.
+TEST(StackFindings, CodeTakesNoMoreThanBeforeWhereTheGpuIsIdleForAsLong) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).process(8, 7, 0, 60, 0.5).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    const double code = 0.1 + 0.3 * i / 60;
+    builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+    builder.stacks(7, i + 0.5, i + 0.5 + code, {"train (/u/train.py:1)", "is_new (/u/train.py:9)"});
+    builder.stacks(7, i + 0.5 + code, i + 1,
+                   {"train (/u/train.py:1)", "_next_data (/x/site-packages/torch/utils/data/dataloader.py:1)"});
+  }
+  const Explanation e = explain(builder.build());
+  const Finding* code = find(e, Cause::kHostGraphBuilding);
+  ASSERT_NE(code, nullptr) << e.headline;
+  EXPECT_GT(code->cost(), 10 * kSecond);
+  EXPECT_THAT(code->evidence, Not(Contains(HasSubstr("more and more"))));
 }
 
 TEST(StackFindings, NamedPhasesAreSaidWhereTheTimeLiesInThem) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/human.h"
+#include "diagnose/host_stacks.h"
 #include "diagnose/named_code.h"
 #include "diagnose/named_waits.h"
 #include "diagnose/rules.h"
@@ -153,6 +154,22 @@ void may_wait_for_input(const Analysis& a, Finding& finding) {
   finding.advice = fmt::format("see who sends {} first, and when; it may be what is loaded",
                                several ? "them what they do" : "it what it does");
   finding.remedy.reset();
+}
+
+void may_only_wait(const Analysis& a, Finding& finding) {
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  const double some = a.limits[Threshold::kChannelShare];
+  const bool for_data =
+      s.owner_looks.blocked_share() >= some || share_on(a, s.owner_looks, WaitKind::kFile) >= some ||
+      s.waiting_in({WaitChannel::kSocket, WaitChannel::kPoll, WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= some;
+  if (s.owners == 0 || for_data || s.helper_cpu >= a.limits[Threshold::kHelpersAtWork] ||
+      !all_asleep(a, s, finding.claims) || finding.cause != Cause::kStartupLoad || finding.remedy)
+    return;
+  finding.asleep = true;
+  finding.title = "Start-up: before its first kernel the process sleeps or waits";
+  finding.evidence.push_back(owner_sentence(s));
+  finding.advice =
+      "see what it waits for there (headroom stacks): end that wait, or take the GPU after it; no cache saves it";
 }
 
 Claims before_who_asks(const Analysis& a, const Claims& startup) {

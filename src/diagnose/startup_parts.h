@@ -18,6 +18,10 @@ void may_wait_for_room(const Analysis& a, Finding& finding);
 // yet to come from there.
 void may_wait_for_input(const Analysis& a, Finding& finding);
 
+// None of its threads ran, nor a process of its own, and it was seen at no file or connection: it waited, as for a
+// lock, and loaded nothing.
+void may_only_wait(const Analysis& a, Finding& finding);
+
 // Of time before the first kernel that in which a process listened at its own port: by its stacks it waited, and by its
 // waits for who connects.
 [[nodiscard]] Claims before_who_asks(const Analysis& a, const Claims& startup);

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/strings.h"
 #include "diagnose/clues.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/named_code.h"
 #include "model/named_causes.h"
 #include "model/observations.h"
@@ -32,6 +34,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kHostGraphBuilding, Clue::kOnFullPipe, -3},
     Expectation{Cause::kHostGraphBuilding, Clue::kOnConnection, -3},
     Expectation{Cause::kHostGraphBuilding, Clue::kOnTimer, -3},
+    Expectation{Cause::kHostGraphBuilding, Clue::kWithoutKernels, 2},
     Expectation{Cause::kInputInMainProcess, Clue::kRead, 3},
     Expectation{Cause::kInputInMainProcess, Clue::kOnFile, 2},
     Expectation{Cause::kInputInMainProcess, Clue::kRan, 2},
@@ -60,9 +63,10 @@ constexpr std::array kExpected{
     Expectation{Cause::kGilContention, Clue::kOnLock, 1},
     Expectation{Cause::kSlowStorage, Clue::kOnFile, 6},
     Expectation{Cause::kSlowStorage, Clue::kRead, 3},
-    Expectation{Cause::kSlowStorage, Clue::kOnConnection, 2},
+    Expectation{Cause::kSlowStorage, Clue::kOnConnection, 3},
     Expectation{Cause::kSlowStorage, Clue::kOnPipe, 1},
     Expectation{Cause::kSlowStorage, Clue::kInPoll, 1},
+    Expectation{Cause::kSlowStorage, Clue::kHelpersBusy, -4},
     Expectation{Cause::kSlowStorage, Clue::kOnFullPipe, -4},
     Expectation{Cause::kSlowStorage, Clue::kRan, -5},
     Expectation{Cause::kSlowStorage, Clue::kHardlyRead, -1},
@@ -72,10 +76,12 @@ constexpr std::array kExpected{
     Expectation{Cause::kBurstyInput, Clue::kInPoll, 2},
     Expectation{Cause::kBurstyInput, Clue::kOnTimer, 2},
     Expectation{Cause::kBurstyInput, Clue::kOnFile, 1},
+    Expectation{Cause::kBurstyInput, Clue::kHelpersBusy, -2},
     Expectation{Cause::kBurstyInput, Clue::kOnFullPipe, -4},
     Expectation{Cause::kBurstyInput, Clue::kRan, -3},
     Expectation{Cause::kBurstyInput, Clue::kNoHelpers, -1},
     Expectation{Cause::kInputTooFewWorkers, Clue::kHelpersAtWork, 4},
+    Expectation{Cause::kInputTooFewWorkers, Clue::kHelpersBusy, 2},
     Expectation{Cause::kInputTooFewWorkers, Clue::kOnPipe, 2},
     Expectation{Cause::kInputTooFewWorkers, Clue::kInPoll, 1},
     Expectation{Cause::kInputTooFewWorkers, Clue::kNoHelpers, -3},
@@ -97,8 +103,9 @@ constexpr std::array kExpected{
     Expectation{Cause::kEpochEndHostWork, Clue::kEnds, 3},
     Expectation{Cause::kDuplicatePreprocessing, Clue::kPrepares, 6},
     Expectation{Cause::kDuplicatePreprocessing, Clue::kPauses, 1},
-    Expectation{Cause::kInteractiveHoldingGpu, Clue::kNotebook, 6},
+    Expectation{Cause::kInteractiveHoldingGpu, Clue::kNotebook, 3},
     Expectation{Cause::kCompileWarmup, Clue::kCalledCompiling, 6},
+    Expectation{Cause::kStartupLoad, Clue::kCalledCompiling, -1},
     Expectation{Cause::kLoggingUpload, Clue::kFlushesLittle, 6},
     Expectation{Cause::kCheckpointSync, Clue::kFlushesLittle, -2},
     Expectation{Cause::kInteractiveHoldingGpu, Clue::kAtTerminal, 6},
@@ -130,6 +137,16 @@ Weighed weighed(Cause cause, const std::vector<Clue>& clues) {
 
 bool has_expectations(Cause cause) {
   return std::any_of(kExpected.begin(), kExpected.end(), [&](const Expectation& row) { return row.cause == cause; });
+}
+
+// Weights are halves of a bit, so this is how likely the first is, if it is one of these. Too few
+// cores make whatever code of the job last longer: they are a cause of their own only where its thread wanted one for
+// long.
+double odds_of_first(const std::vector<Weighed>& all, bool wants_cores) {
+  double sum = 0;
+  for (const Weighed& one : all)
+    if (wants_cores || one.cause != Cause::kCpuOversubscribed) sum += std::exp2((one.score - all.front().score) / 2.0);
+  return 1 / sum;
 }
 
 // Where stacks were read, four causes are named at most: those against which far more speaks than for them go
@@ -166,6 +183,29 @@ void leave_out_the_interpreter(const Analysis& a, Finding& finding) {
 
 }  // namespace
 
+namespace {
+
+// Whether the first of these is the likeliest by far.
+bool is_likely(const Analysis& a, const Finding& finding, const std::vector<Weighed>& all) {
+  constexpr double kByFar = 0.8;  // how likely it is
+  constexpr int kSpeakForIt = 4;  // what was observed of it: that nothing speaks for the others is not enough
+  if (a.code.idle_shares.empty() || all.front().seen < kSpeakForIt) return false;
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  const bool wants_cores = 2 * s.owner_delay >= s.owner_cpu + s.owner_threads;
+  if (all.front().cause == Cause::kCpuOversubscribed && !wants_cores) return false;
+  // What takes so long over the link itself does so from any memory.
+  if (all.front().cause == Cause::kPageableCopies &&
+      copying_at_the_link(a, finding.claims).value_or(0) >= a.limits[Threshold::kMajority])
+    return false;
+  // Bytes do not tell a state from output, and of what has no expectations nothing can be weighed.
+  if (all.front().cause == Cause::kCheckpointSync ||
+      !std::all_of(all.begin(), all.end(), [](const Weighed& one) { return has_expectations(one.cause); }))
+    return false;
+  return odds_of_first(all, wants_cores) >= kByFar;
+}
+
+}  // namespace
+
 void weigh(const Analysis& a, Finding& finding) {
   leave_out_the_interpreter(a, finding);
   if (finding.candidates.size() < 2 || !a.job.has_host || finding.claims.empty() ||
@@ -189,11 +229,21 @@ void weigh(const Analysis& a, Finding& finding) {
     // Of the processes on the GPUs: what has neither was not read.
     if (!a.code.idle_shares.empty() || a.code.kernel_waits.looks > 0) narrow(all);
   }
+  finding.likely = is_likely(a, finding, all);
   finding.candidates.clear();
   for (Weighed& one : all) {
     finding.candidates.push_back(one.cause);
     finding.speaks_for.push_back(std::move(one.speaks_for));
   }
+}
+
+void name_the_likely(Finding& finding) {
+  if (!finding.likely && finding.candidates.size() != 1) return;
+  finding.cause = finding.candidates.front();
+  finding.less_likely.assign(finding.candidates.begin() + 1, finding.candidates.end());
+  finding.candidates.clear();
+  if (finding.cause == Cause::kGilContention && finding.advice.find("interpreter") == std::string::npos)
+    finding.advice = "run what its other threads do in another process, or in code that lets go of the interpreter";
 }
 
 }  // namespace headroom::diagnose

@@ -285,7 +285,33 @@ Window work_of(const DeviceTime& device) {
 struct Third {
   Nanos claimed = 0;
   std::size_t pieces = 0;
+  Nanos idle = 0;  // of its device, whatever for
 };
+using Thirds = std::array<Third, 3>;
+
+// How much of `piece` lies in each third of the work.
+template <class Add>
+void over_thirds(const Window& work, Nanos begin, Nanos end, const Add& add) {
+  const Nanos length = work.length() / 3;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Nanos from = work.begin + static_cast<Nanos>(i) * length;
+    if (const Nanos here = std::min(end, from + length) - std::max(begin, from); here > 0) add(i, here);
+  }
+}
+
+Thirds thirds_of(const DeviceTime& device, const Window& work, const Claims& claims, std::size_t index) {
+  Thirds thirds;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.device == index)
+      over_thirds(work, piece.begin, piece.end, [&](std::size_t i, Nanos here) {
+        thirds[i].claimed += here;
+        ++thirds[i].pieces;
+      });
+  for (const Slice& slice : device.slices)
+    if (is_held_idle(slice.account))
+      over_thirds(work, slice.begin, slice.end, [&](std::size_t i, Nanos here) { thirds[i].idle += here; });
+  return thirds;
+}
 
 }  // namespace
 
@@ -300,26 +326,18 @@ std::vector<std::string> growth(const Analysis& a, const Claims& claims) {
       static_cast<std::size_t>(std::max_element(of_device.begin(), of_device.end()) - of_device.begin());
   const Window work = work_of(a.devices[device]);
   if (work.length() < kShortest) return {};
-  std::array<Third, 3> thirds;
   const Nanos length = work.length() / 3;
-  for (const ClaimedPiece& piece : claims) {
-    if (piece.device != device) continue;
-    for (std::size_t i = 0; i < thirds.size(); ++i) {
-      const Nanos begin = work.begin + static_cast<Nanos>(i) * length;
-      const Nanos here = std::min(piece.end, begin + length) - std::max(piece.begin, begin);
-      if (here <= 0) continue;
-      thirds[i].claimed += here;
-      ++thirds[i].pieces;
-    }
-  }
+  const Thirds thirds = thirds_of(a.devices[device], work, claims, device);
+  // What grows while all idle time does not has only been told from the rest of it in another way.
+  const Nanos more_idle = thirds[2].idle - thirds[0].idle;
   std::array<double, 3> share{};
   for (std::size_t i = 0; i < thirds.size(); ++i) {
     if (thirds[i].pieces < kFewest) return {};
     share[i] = static_cast<double>(thirds[i].claimed) / static_cast<double>(length);
   }
   const double grown = share[2] - share[0];
-  if (grown < kPoints || share[2] < kTimes * share[0] || share[1] - share[0] < kEven * grown ||
-      share[2] - share[1] < kEven * grown)
+  if (grown < kPoints || static_cast<double>(more_idle) < grown / 2 * static_cast<double>(length) ||
+      share[2] < kTimes * share[0] || share[1] - share[0] < kEven * grown || share[2] - share[1] < kEven * grown)
     return {};
   return {
       fmt::format("it takes more and more: {} of the first third of the time from the first kernel to the last, {} of "

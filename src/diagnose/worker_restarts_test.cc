@@ -17,7 +17,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::RecordingBuilder;
 
-const std::vector<std::string> kWaits{
+const std::vector<std::string> kAtItsLoader{
     "train (/u/train.py:1)",
     "_MultiProcessingDataLoaderIter._get_data (/x/site-packages/torch/utils/data/dataloader.py:1)"};
 
@@ -39,7 +39,7 @@ Recording anew_each_epoch(double set_up, bool stacks = false) {
   for (int epoch = 0; epoch < 5; ++epoch)
     for (int worker = 0; worker < 2; ++worker)
       builder.process(101 + 2 * epoch + worker, 100, 20 * epoch + 0.1, 20 * epoch + 20, 0.3);
-  if (stacks) builder.stacks(100, 0, 100, kWaits);
+  if (stacks) builder.stacks(100, 0, 100, kAtItsLoader);
   return builder.build();
 }
 
@@ -90,7 +90,7 @@ TEST(WorkerRestarts, ShortLivesOfForkedProcessesMayBeRestarts) {
     builder.gpu(0, [](double t) { return std::fmod(t + 0.899, 1) < 0.5 ? 0.0 : 1.0; });
     builder.process(100, 1, 0, 30, 0.02).context(100, 0, 0, 30);
     for (int i = 0; i < 60; ++i) builder.process(101 + i, 100, i / 2 + 0.1, i / 2 + 0.9, 0.05);
-    builder.stacks(100, 0, 30, kWaits);
+    builder.stacks(100, 0, 30, kAtItsLoader);
     Recording recording = builder.build();
     for (Source& source : recording.sources)
       if (source.kind == SourceKind::kProcess) {

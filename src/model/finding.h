@@ -64,15 +64,17 @@ struct Remedy {
 // The law that all findings of one explanation keep (diagnose/claims.h): a finding costs what it claims, claims only
 // time that is in the ledger, and no two claim the same nanosecond, unless one is part of the other and says so.
 struct Finding {
-  std::optional<Cause> cause;           // absent for a set
-  std::vector<Cause> candidates;        // for a set: two or more, the likeliest first
-  std::vector<std::string> speaks_for;  // of each candidate, what was observed that does; "" or none: nothing
+  std::optional<Cause> cause;      // absent for a set
+  std::vector<Cause> candidates;   // for a set: two or more, the likeliest first
+  std::vector<Cause> less_likely;  // beside a cause that is the likeliest by far: what else it may be, or be in part
+  std::vector<std::string> speaks_for;  // of each candidate, or of that cause and those, what was observed; "": nothing
   std::string title;                    // one line, a claim, no full stop
   Claims claims;                        // empty for what costs no device time
   std::optional<std::size_t> part_of;   // index of the finding that claims the same time and more
   // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
   std::optional<std::int32_t> code;
   LoopRole role;                    // of that code; of time that is told by what it was for, without one
+  bool likely = false;              // of a set: its first candidate is the likeliest by far (diagnose/weigh.h)
   bool mostly_waits = false;        // its process slept or waited for most of this time, and may have run in the rest
   bool asleep = false;              // its process hardly used a core in this time, and wanted none
   bool by_threads = false;          // other threads of its process make what the main one waits for in this time

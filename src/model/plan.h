@@ -18,7 +18,8 @@ struct Option {
   std::string id;  // "more_loader_workers", one of the catalogue's; "named_code"; "observe"; no two alike
   std::optional<std::size_t> finding;  // index into Explanation::findings; absent for what was only asked about
   std::optional<Cause> cause;          // what the fix is for; absent where it is for none or any of a set
-  std::vector<Cause> candidates;       // where the finding is a set: all of them
+  std::vector<Cause> candidates;       // where the finding leaves several causes open: all of them, the likeliest first
+  std::optional<Cause> likeliest;      // of these by far
   std::string title;                   // what to do, one line
   bool promises = true;                // false: `gain` says nothing, since nothing here bounds it or it is no speed
   Gain gain;                           // alone, of time at equal work; its condition stands in either case

@@ -71,11 +71,11 @@ class Maker {
     bool unsure = false;
     const std::size_t findings = std::min(model_.findings.size(), e_.findings.size());
     for (std::size_t i = 0; i < findings; ++i)
-      if (e_.findings[i].cause) add_fixes_of_cause(i);
+      if (is_settled(e_.findings[i])) add_fixes_of_cause(i);
     for (std::size_t i = 0; i < findings; ++i) {
       add_named_code(i);
-      if (e_.findings[i].cause) continue;
-      unsure |= !e_.findings[i].claims.empty();
+      if (is_settled(e_.findings[i])) continue;
+      unsure |= !e_.findings[i].cause && !e_.findings[i].claims.empty();
       add_fixes_of_set(i);
     }
     asked_about();
@@ -95,7 +95,7 @@ class Maker {
     if (!code || has(code->option.id)) return;
     code->probability = code->surely = probability_of(finding.confidence);
     code->cost = share_of_all(finding);
-    if (!finding.cause) code->change.share = share_of_all_time(model_.findings[index], code->change.share);
+    if (!is_settled(finding)) code->change.share = share_of_all_time(model_.findings[index], code->change.share);
     made_.push_back(std::move(*code));
   }
 
@@ -103,17 +103,24 @@ class Maker {
   void add_fixes_of_set(std::size_t index) {
     // Where nobody looked at processes nearly all causes are left: the observation is worth more than a list of them.
     const std::size_t most = e_.meta.tiers.find('P') == std::string::npos ? 3 : SIZE_MAX;
-    const std::vector<Cause>& causes = e_.findings[index].candidates;
+    const std::vector<Cause> causes = possible_causes(e_.findings[index]);
     std::size_t there = 0;
     for (std::size_t c = 0; c < causes.size() && there < most; ++c) {
       const auto fixes = fixes_of(causes[c]);
       if (fixes.empty() || is_nothing_like_it(e_.findings[index], causes[c])) continue;
-      const double part_of_set = 1.0 / static_cast<double>(c + 2);
+      const double part_of_set = part_of(e_.findings[index], c);
       if (causes[c] == Cause::kOneProcessImbalance)  // in a set they take turns, as parts of a model do
         add(fixes.back(), index, part_of_set);
       add(fixes.front(), index, part_of_set);
       there += has(fixes.front().id) ? 1U : 0U;
     }
+  }
+
+  // How much of what speaks for a set speaks for one of its causes, by judgement.
+  [[nodiscard]] static double part_of(const Finding& finding, std::size_t candidate) {
+    constexpr double kLikely = 0.8;  // diagnose/weigh.cc
+    if (!finding.cause) return 1.0 / static_cast<double>(candidate + 2);
+    return candidate == 0 ? kLikely : (1 - kLikely) / static_cast<double>(candidate);
   }
 
   // What runs at one time only is nothing that comes with each epoch, and of a step nothing can be prepared once.
@@ -131,16 +138,16 @@ class Maker {
       return one.option.id == kNamedCode && one.option.finding == made.option.finding;
     });
     const Finding& finding = e_.findings[*made.option.finding];
-    const auto place = std::find(finding.candidates.begin(), finding.candidates.end(), *made.option.cause);
     const auto said = [](const std::string& words) { return !words.empty(); };
-    return named && place != finding.candidates.begin() && !speaks_for(finding, *made.option.cause) &&
+    return named && !is_likeliest(finding, *made.option.cause) && !speaks_for(finding, *made.option.cause) &&
            std::any_of(finding.speaks_for.begin(), finding.speaks_for.end(), said);
   }
 
   [[nodiscard]] static bool speaks_for(const Finding& finding, Cause cause) {
-    const auto place = std::find(finding.candidates.begin(), finding.candidates.end(), cause);
-    return place != finding.candidates.end() &&
-           !finding.speaks_for_candidate(static_cast<std::size_t>(place - finding.candidates.begin())).empty();
+    const std::vector<Cause> causes = possible_causes(finding);
+    const auto place = std::find(causes.begin(), causes.end(), cause);
+    return place != causes.end() &&
+           !finding.speaks_for_candidate(static_cast<std::size_t>(place - causes.begin())).empty();
   }
 
   // The same fix for two findings: the one whose cause is told, else the one that costs more, stands first and keeps
@@ -170,7 +177,7 @@ class Maker {
     }
     made.effort = fix.effort;
     made.asked = asked;
-    if (finding && !finding->cause) made.look = step_of_observation(fix.cause, *finding, e_.meta);
+    if (finding && !is_settled(*finding)) made.look = step_of_observation(fix.cause, *finding, e_.meta);
     made.surely = finding ? probability_of(finding->confidence) : kLow;
     made.probability = made.surely * part_of_set;
     if (finding)
@@ -192,11 +199,12 @@ class Maker {
   void take_from(const Finding& finding, const Fix& fix, Candidate& made) const {
     Gain& gain = made.option.gain;
     made.cost = share_of_all(finding);
-    made.option.candidates = finding.candidates;
+    if (!is_settled(finding)) made.option.candidates = possible_causes(finding);
+    if (!is_settled(finding)) made.option.likeliest = finding.cause;
     gain = finding.gain.value_or(Gain{.none = finding.bound, .unbounded = finding.unbounded});
     gain.low = gain.high = 1;  // the simulation's to say
     gain.beside.clear();       // another option's
-    if (finding.gain && !finding.cause) {
+    if (finding.gain && !is_settled(finding)) {
       gain.any_cause = false;
       gain.causes = {fix.cause};
       if (const OwnLimit* own = finding.limit_of(fix.cause)) gain = own->gain();
@@ -210,7 +218,7 @@ class Maker {
           fix.cause == Cause::kExposedCommunication && e_.bound && finding.gain->high > e_.bound->speedup_high;
       if (made.change.keeps) gain.condition = "if no GPU waited for another, while each keeps its kernels";
     }
-    made.flipped = finding.cause
+    made.flipped = is_settled(finding)
                        ? finding.would_overturn
                        : fmt::format("{}, if it names another cause", next_observation(fix.cause, finding, e_.meta));
     if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
@@ -286,7 +294,7 @@ class Maker {
 
   // What is not run has no kernels either, nor other idle time, and kernels of larger batches take less time: what else
   // the phases hold that the claims lie in, on the device where that is least.
-  void rest_of_phases(const Finding& finding, Candidate& made) {
+  void rest_of_phases(const Finding& finding, Candidate& made) const {
     if (e_.batch || finding.claims.empty()) return;
     std::map<std::size_t, Nanos> rest;
     for (const std::int32_t phase : phases_within(finding)) {
@@ -302,8 +310,11 @@ class Maker {
     if (rest.empty()) return;
     const auto least = std::min_element(rest.begin(), rest.end(), [](auto& x, auto& y) { return x.second < y.second; });
     made.change.beside = seconds(least->second);
+    made.change.keeps = without_kernels(finding);
     made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
-    made.option.gain.more += "; its high end has the kernels and the other time of these phases, too";
+    if (least->second > 0)
+      made.option.gain.more += fmt::format("; its high end has {}the other time of these phases, too",
+                                           made.change.keeps ? "" : "the kernels and ");
   }
 
   // Phases that are named as what the claims are, or are claimed for most of their time, with a tenth of all that is
@@ -345,33 +356,43 @@ class Maker {
   void how_much(const Fix& fix, const Finding* finding, Candidate& made) {
     std::string& more = made.option.gain.more;
     made.change.share = 1 - fix.stays;
+    if (finding && fix.id == "faster_startup") take_part_of_start(*finding, made);
     const bool all_of_it = fix.id == "validate_less" || fix.id == "larger_eval_batch";
     if (all_of_it && made.change.finding && made.option.promises) rest_of_phases(*finding, made);
-    const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
-    const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
-    // Whether the work can be split, and how much cheaper it can get, is not recorded.
-    const bool splits = fix.mechanism == Mechanism::kSpreads || fix.cause == Cause::kOneProcessImbalance;
-    const bool partly = made.change.cheaper && fix.cause != Cause::kEpochWorkerRestart;
-    const bool unknown = splits || partly || (!certain && !measured);
-    const CauseHistory* history = history_of(request_, fix.cause);
     if (fix.stays > 0)
       more +=
           "; at most half of all that goes, and it is not equal work: half of the validations, and what they tell, "
           "are given up";
-    const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
-    const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
-    std::string words;
-    if (unknown) {
-      words = certain ? "; how much of that can be had is not known" : "";
-    } else if (history) {  // the bound stays what this recording allows
+    const std::string shown = what_is_shown(fix, finding, made);
+    if (made.option.promises) more += shown;
+  }
+
+  // How much of the bound is sure, and what shows it.
+  std::string what_is_shown(const Fix& fix, const Finding* finding, Candidate& made) const {
+    const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
+    const bool certain = finding && is_settled(*finding) && finding->confidence != Confidence::kLow;
+    // Whether the work can be split, and how much cheaper it can get, is not recorded.
+    const bool splits = fix.mechanism == Mechanism::kSpreads || fix.cause == Cause::kOneProcessImbalance;
+    const bool partly = made.change.cheaper && fix.cause != Cause::kEpochWorkerRestart;
+    if (splits || partly || (!certain && !measured)) return certain ? "; how much of that can be had is not known" : "";
+    if (const CauseHistory* history = history_of(request_, fix.cause)) {  // the bound stays what this recording allows
       made.least = std::clamp(history->shrink_low, 0.0, 1.0);
       made.option.outcomes = history->n;
-    } else if (shown.empty() || no_cores) {
-      words = "; nothing here shows how much of that this change saves";
-    } else {
-      words = fmt::format("; low end: {}, as {}", save_half_of_seen(made), shown);
+      return "";
     }
-    if (made.option.promises) more += words;
+    const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
+    const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
+    if (shown.empty() || no_cores) return "; nothing here shows how much of that this change saves";
+    return fmt::format("; low end: {}, as {}", save_half_of_seen(made), shown);
+  }
+
+  // Of a start whose parts stacks tell, no more than the option is about.
+  void take_part_of_start(const Finding& finding, Candidate& made) const {
+    const StartPart part = part_of_start(e_, finding);
+    made.change.share = part.share;
+    if (!made.option.promises || human_percent(part.share) == human_percent(1)) return;
+    made.option.gain.more +=
+        fmt::format("; {} {} of that time", part.imports ? "imports are" : "that code has", human_percent(part.share));
   }
 
   // Says of what that is the half.

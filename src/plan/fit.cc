@@ -13,21 +13,37 @@ namespace headroom::planning {
 
 namespace {
 
+bool is_import(std::string_view place) { return place == "imports" || place.starts_with("import "); }
+
 // Where most of a start is one function of the job's own, imports are no matter, nor is what else starts load.
-std::string start_as_seen(const Explanation& e, const Finding* finding, const std::string& otherwise) {
-  if (!finding || !finding->code) return otherwise;
-  const std::string place = e.ledger.spot(*finding->code, Account::kStartup);
-  if (place.starts_with("import ")) {
-    return fmt::format(
-        "import {}only what is needed: most of it is {}; of several runs, one process for all imports it once",
-        finding->may_import_late ? "late, and " : "", place);
+std::string start_as_seen(const Explanation& e, const Finding& finding, const std::string& otherwise) {
+  const std::string place = finding.code ? e.ledger.spot(*finding.code, Account::kStartup) : "";
+  if (part_of_start(e, finding).imports) {
+    return fmt::format("import {}only what is needed{}; of several runs, one process for all imports it once",
+                       finding.may_import_late ? "late, and " : "", place.empty() ? "" : ": most of it is " + place);
   }
+  if (place.empty()) return otherwise;
   return fmt::format("keep what {} makes or brings from one start to the next, on a local disk", place);
 }
 
-void fit_start(const Explanation& e, const Finding* finding, Option& option) {
+// Of a start in which its process slept or waited: it makes nothing itself that could be kept.
+void shorten_the_wait(const Explanation& e, const Finding& finding, Option& option) {
+  const std::string place =
+      finding.code ? "in " + e.ledger.spot(*finding.code, Account::kStartup) : "before the first kernel";
+  option.title = "Shorten the wait " + place;
+  option.apply =
+      "begin what it waits for there earlier, or do without it; what another program makes for it or a disk brings, "
+      "keep from one start to the next";
+  option.safety = Safety::kModerate;
+  option.why_safe = "what it waits for must be there when it goes on";
+  option.undo = "the wait as it was";
+}
+
+void fit_start(const Explanation& e, const Finding& finding, Option& option) {
+  const bool imports = part_of_start(e, finding).imports;
+  if (!imports && (finding.asleep || finding.mostly_waits)) return shorten_the_wait(e, finding, option);
   option.apply = start_as_seen(e, finding, option.apply);
-  if (option.apply.starts_with("import ") && finding->code)
+  if (imports)
     option.title = "Import less at the start, or once for several runs", option.why_safe = "the same modules",
     option.undo = "the imports as they were";
 }
@@ -75,7 +91,7 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
   option.verify = words_for(e.meta, fix.verify);
   option.undo = words_for(e.meta, fix.undo);
   if (finding && finding->remedy && finding->remedy->fix == fix.id) return take(*finding->remedy, *finding, option);
-  if (fix.id == "faster_startup") fit_start(e, finding, option);
+  if (fix.id == "faster_startup" && finding) fit_start(e, *finding, option);
   const bool by_a_thread = finding && (finding->cause == Cause::kGilContention ||
                                        (!finding->cause && finding->candidates.front() == Cause::kGilContention));
   if (fix.id == "thread_to_process" && by_a_thread && !finding->advice.empty())
@@ -92,6 +108,23 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
   if (fix.id == "cheaper_samples" && e.host && e.host->helpers == 0)
     option.verify = "time per step; a hash of the same samples";                               // threads load
   if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
+}
+
+StartPart part_of_start(const Explanation& e, const Finding& finding) {
+  const auto imports_at = [&](std::int32_t where) {
+    return where >= 0 && is_import(e.ledger.places[static_cast<std::size_t>(where)]);
+  };
+  Nanos imports = 0, code = 0;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (imports_at(piece.where)) imports += piece.end - piece.begin;
+    if (piece.where == finding.code) code += piece.end - piece.begin;
+  }
+  const Nanos all = finding.cost();
+  const bool most_are_imports = 2 * imports > all || (finding.code && imports_at(*finding.code));
+  if (!most_are_imports && !finding.code) return {};
+  return {
+      .share = static_cast<double>(most_are_imports ? imports : code) / static_cast<double>(std::max<Nanos>(1, all)),
+      .imports = most_are_imports};
 }
 
 void validates_on_the_cpu(const RecordingMeta& meta, Option& option) {

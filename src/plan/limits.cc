@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/human.h"
+#include "model/named_causes.h"
 #include "model/places.h"
 #include "plan/named_code.h"
 
@@ -21,6 +22,11 @@ const OwnLimit* limit_of_run(const Explanation& e, Cause cause) {
   return run == e.limits.end() ? nullptr : &*run;
 }
 
+// As a plan tells what faster kernels make.
+double kernels_of(const Explanation& e, const StepModel& model) {
+  return e.pipeline ? seconds(e.pipeline->kernels) : model.kernels;
+}
+
 double saved_at(const StepModel& model, double factor) { return model.seconds * (1 - 1 / std::max(1.0, factor)); }
 
 // Of a set in whose code most of the time is, by stacks: what that code can have cost, where the cause is code.
@@ -29,7 +35,7 @@ std::optional<double> limit_of_code(const Explanation& e, const StepModel& model
                                Cause::kEpochEndHostWork, Cause::kValidation};
   const bool of_code = std::find(kOfCode.begin(), kOfCode.end(), cause) != kOfCode.end();
   const double share = share_of_code(e.findings[index]);
-  if (e.findings[index].cause || !of_code || share <= 0.5) return std::nullopt;
+  if (is_settled(e.findings[index]) || !of_code || share <= 0.5) return std::nullopt;
   const StepModel::Claimed& claimed = model.findings[index];
   return claimed.most * share_of_all_time(claimed, share);
 }
@@ -58,10 +64,21 @@ std::optional<double> limit_of_its_part(const Explanation& e, const Finding& fin
   return cost - std::max(0.0, (1 - kSlowed) * cost / std::max(1.0, change.workers) - rest);
 }
 
+// Without a wait for each step's kernels the host's code runs beside them, and takes as long as it did: no more of it
+// is hidden than there are kernels. What is not its code, such as the synchronising itself, may all go.
+std::optional<double> limit_of_kernels(const Explanation& e, const StepModel& model, const Candidate& made) {
+  if (made.option.cause != Cause::kSyncPoints || e.batch) return std::nullopt;
+  Nanos no_code = 0;
+  for (const ClaimedPiece& piece : e.findings[*made.change.finding].claims)
+    if (piece.account != Account::kHostCode) no_code += piece.end - piece.begin;
+  return kernels_of(e, model) + seconds(no_code);
+}
+
 struct Limit {
   double seconds = 0;
   bool of_code = false;           // of the finding itself
   bool of_part = false;           // by the part of the run in which it lies
+  bool of_kernels = false;        // by how long these take
   const OwnLimit* run = nullptr;  // where that is what limits it
 };
 
@@ -73,7 +90,7 @@ std::optional<Limit> limit_of(const Explanation& e, const StepModel& model, cons
   for (std::size_t i = 0; i < model.findings.size(); ++i) {
     if (i != *made.change.finding && (made.change.also >> i & 1U) == 0) continue;
     const OwnLimit* own = e.findings[i].limit_of(cause);
-    open &= !e.findings[i].cause;
+    open &= !is_settled(e.findings[i]);
     limited |= own != nullptr;
     double most = own ? saved_at(model, own->high) : model.findings[i].most;
     if (const auto code = limit_of_code(e, model, i, cause); code && *code < most) {
@@ -100,6 +117,8 @@ void keep_within_limits(const Explanation& e, const StepModel& model, Candidate&
   std::optional<Limit> limit = limit_of(e, model, made);
   if (const auto part = limit_of_its_part(e, finding, made.change); part && (!limit || *part < limit->seconds))
     limit = Limit{.seconds = *part, .of_part = true};
+  if (const auto kernels = limit_of_kernels(e, model, made); kernels && (!limit || *kernels < limit->seconds))
+    limit = Limit{.seconds = *kernels, .of_kernels = true};
   const auto saved = [&](double share) {
     Change change = made.change;
     change.share = share;
@@ -118,6 +137,9 @@ void keep_within_limits(const Explanation& e, const StepModel& model, Candidate&
     made.option.gain.more += fmt::format("; {} has {} of that time, and no other code is counted",
                                          function_of(e.ledger.places[static_cast<std::size_t>(*finding.code)]),
                                          human_percent(share_of_code(finding)));
+  if (limit->of_kernels)
+    made.option.gain.more += fmt::format("; the host's code takes as long as now, and beside it run {} of kernels",
+                                         human_duration(static_cast<Nanos>(kernels_of(e, model) * kSecond)));
   if (limit->of_part)
     made.option.gain.more += fmt::format("; all of it is needed within the first {} of the run",
                                          human_duration(static_cast<Nanos>(*part_of_run(e, finding) * kSecond)));

@@ -138,7 +138,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   }
   if (!finding.gain) return std::nullopt;
   // What keeps code from running is another thread's: its change is the one of that cause.
-  if (finding.cause || finding.candidates.front() == Cause::kGilContention) return std::nullopt;
+  if (is_settled(finding) || is_likeliest(finding, Cause::kGilContention)) return std::nullopt;
   const Account account = account_of_code(finding);
   const Nanos there = runs_at(finding, *finding.code, account);
   const std::vector<std::size_t> others = others_of(e, index, *finding.code);
@@ -147,7 +147,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   Option& option = made.option;
   option.id = kNamedCode;
   option.finding = index;
-  option.candidates = finding.candidates;
+  option.candidates = possible_causes(finding);
   const std::string& place = e.ledger.places[static_cast<std::size_t>(*finding.code)];
   const std::string_view function = function_of(place);
   option.title =

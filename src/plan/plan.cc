@@ -41,11 +41,23 @@ std::string why_nothing(const Explanation& e) {
 
 }  // namespace
 
+namespace {
+
+// Whether a frame is a call of a function in this file: an import runs its module and the bodies of its classes.
+bool calls_into(std::string_view frame, std::string_view file) {
+  const std::string_view name = frame.substr(0, frame.find(' '));
+  const bool body = name.starts_with('<') ||
+                    (!name.empty() && name[0] >= 'A' && name[0] <= 'Z' && name.find('.') == std::string_view::npos);
+  return !body && frame.find(file) != std::string_view::npos;
+}
+
+}  // namespace
+
 Loader loader_of(const Recording& recording) {
   if (recording.meta.tiers.find('Y') == std::string::npos) return Loader::kUnknown;
   const auto in_frames = [&](std::string_view file) {
     return std::any_of(recording.texts.begin(), recording.texts.end(),
-                       [&](const std::string& text) { return text.find(file) != std::string::npos; });
+                       [&](const std::string& text) { return calls_into(text, file); });
   };
   if (in_frames("torch/utils/data/")) return Loader::kDataLoader;
   return in_frames("multiprocessing/pool.py") ? Loader::kPool : Loader::kOther;

@@ -17,6 +17,7 @@
 #include "model/job_variables.h"
 #include "model/observations.h"
 #include "plan/projections.h"
+#include "plan/rank.h"
 #include "plan/step_model.h"
 
 namespace headroom {
@@ -70,6 +71,19 @@ Recording loader_bound(double busy, int cores, double cores_used, int workers = 
   for (int i = 0; i < workers; ++i) recording.process(101 + i, 100, 0.5, 100, each);
   recording.context(100, 0, 0.5, 100, busy);
   return recording.build();
+}
+
+// To import PyTorch runs the modules of its loader, and the bodies of their classes.
+TEST(Plan, ALoaderIsWhatCallsIntoItAndNotWhatImportsIt) {
+  const std::string data = " (/x/site-packages/torch/utils/data/dataloader.py:9)";
+  Recording recording;
+  recording.meta.tiers = "NPY";
+  recording.texts = {"<module>" + data, "DataLoader" + data, "load (/u/train.py:3)"};
+  EXPECT_EQ(loader_of(recording), Loader::kOther);
+  for (const std::string& call : {"_next_data" + data, "_SingleProcessDataLoaderIter._next_data" + data}) {
+    recording.texts.back() = call;
+    EXPECT_EQ(loader_of(recording), Loader::kDataLoader) << call;
+  }
 }
 
 TEST(Plan, TwoFindingsThatMoreWorkersEndHaveOneOptionForBoth) {
@@ -268,6 +282,31 @@ TEST(Plan, WhatIsNotRunHasNoKernelsEither) {
   EXPECT_THAT(less->gain.words(), ::testing::HasSubstr("the kernels and the other time of these phases"));
   EXPECT_EQ(larger->title, "A larger batch for validation, its metrics on the GPU");
   EXPECT_NEAR(larger->gain.high, 120.0 / 80, 0.07) << "nothing tells how long the kernels of larger batches take";
+}
+
+// Where no kernel runs in the phases, their other time is idle time as well.
+TEST(Plan, WhatIsNotRunKeepsTheKernelsThatAreElsewhere) {
+  RecordingBuilder recording(120);
+  std::vector<std::pair<double, std::string>> phases;
+  for (int epoch = 0; epoch < 4; ++epoch)
+    phases.insert(phases.end(), {{30.0 * epoch, "train"}, {30.0 * epoch + 20, "validate"}});
+  recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 20 ? 1.0 : 0.0; });
+  recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120).marks(100, "marks", phases);
+  Explanation e = explained(recording.build());
+  const auto idle = std::find_if(e.ledger.entries.begin(), e.ledger.entries.end(), [](const LedgerEntry& entry) {
+    return entry.account == Account::kValidationHost && entry.phase >= 0;
+  });
+  ASSERT_NE(idle, e.ledger.entries.end());
+  LedgerEntry other = *idle;
+  other.account = Account::kUnexplained;
+  other.ns = 5 * kSecond;
+  idle->ns -= other.ns;
+  e.ledger.entries.push_back(other);
+  const Plan p = plan(e);
+  const Option* larger = option(p, "larger_eval_batch");
+  ASSERT_NE(larger, nullptr);
+  EXPECT_LE(larger->gain.high, e.bound->speedup_high + 1e-9);
+  EXPECT_THAT(larger->gain.words(), ::testing::HasSubstr("its high end has the other time of these phases, too"));
 }
 
 // The idle time of each validation begins before its mark does: kernels of the training are none of a validation's.
@@ -529,7 +568,7 @@ TEST(Plan, BesideNamedCodeNothingIsAdvisedForWhichNothingSpeaks) {
 
 TEST(Plan, AChangeOfCodeOfASetGainsNoMoreThanThatCodeHas) {
   Explanation e = sleeping_in(0.6);
-  e.findings[0].candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kSyncPoints};
+  e.findings[0].candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kLaunchBound};
   const Plan p = plan(e);
   const Option *code = option(p, "named_code"), *prepared = option(p, "cache_prepared");
   ASSERT_NE(code, nullptr);
@@ -538,7 +577,82 @@ TEST(Plan, AChangeOfCodeOfASetGainsNoMoreThanThatCodeHas) {
   EXPECT_THAT(prepared->gain.more,
               ::testing::EndsWith("send (train.py) has 60 % of that time, and no other code is counted"));
   EXPECT_LE(option(p, "start_loader_workers")->gain.high, code->gain.high + 1e-4);
-  EXPECT_GT(option(p, "fewer_syncs")->gain.high, code->gain.high + 0.1) << "it is no matter of that code";
+  EXPECT_GT(option(p, "fewer_launches")->gain.high, code->gain.high + 0.1) << "it is no matter of that code";
+}
+
+// Without a wait in each step the same code runs beside the kernels, one step after another.
+TEST(Plan, WhoNeverSynchronisesHidesNoMoreCodeThanThereAreKernels) {
+  Explanation e = sleeping_in(0.9);
+  e.findings[0].candidates = {Cause::kSyncPoints, Cause::kLoggingUpload};
+  const Plan p = plan(e);
+  const Option* fewer = option(p, "fewer_syncs");
+  ASSERT_NE(fewer, nullptr);
+  const double all = seconds(e.ledger.span()), kernels = seconds(e.ledger.busy(0));
+  ASSERT_LT(kernels, seconds(e.findings[0].cost()));
+  EXPECT_NEAR(fewer->gain.high, all / (all - kernels), 1e-4);
+  EXPECT_THAT(fewer->gain.words(),
+              ::testing::EndsWith("; the host's code takes as long as now, and beside it run 3.0 s of kernels"));
+  for (ClaimedPiece& piece : e.findings[0].claims) piece.account = Account::kSync;
+  EXPECT_NEAR(option(plan(e), "fewer_syncs")->gain.high, 2, 1e-4) << "it is no code: all of it may go";
+}
+
+// A start of which stacks tell the parts: as shares of its five seconds.
+Explanation starting_with(std::vector<std::pair<std::string, double>> parts) {
+  Explanation e = sleeping_in(1);
+  Finding& finding = e.findings[0];
+  finding.cause = Cause::kStartupLoad;
+  finding.candidates.clear();
+  finding.code.reset();
+  finding.claims.clear();
+  finding.confidence = Confidence::kHigh;
+  e.meta.command = {"python3", "train.py"};
+  e.ledger.places.clear();
+  double at = 1;
+  for (const auto& [place, share] : parts) {
+    e.ledger.places.push_back(place);
+    const auto where = static_cast<std::int32_t>(e.ledger.places.size()) - 1;
+    finding.claims.push_back({.device = 0,
+                              .begin = RecordingBuilder::at(at),
+                              .end = RecordingBuilder::at(at + 5 * share),
+                              .account = Account::kStartup,
+                              .where = where});
+    at += 5 * share;
+  }
+  return e;
+}
+
+TEST(Plan, AChangeOfAStartGainsNoMoreThanWhatItIsAbout) {
+  Explanation e = starting_with({{"import torch", 0.4}, {"imports", 0.2}, {"load_table (train.py)", 0.4}});
+  const Plan imports = plan(e);
+  ASSERT_NE(option(imports, "faster_startup"), nullptr);
+  EXPECT_EQ(option(imports, "faster_startup")->title, "Import less at the start, or once for several runs");
+  EXPECT_NEAR(option(imports, "faster_startup")->gain.high, 10.0 / 7, 1e-4) << "of 5 s 60 %";
+  EXPECT_THAT(option(imports, "faster_startup")->gain.words(), ::testing::HasSubstr("; imports are 60 % of that time"));
+  e = starting_with({{"load_table (train.py)", 0.8}, {"import torch", 0.2}});
+  e.findings[0].code = 0;
+  const Plan code = plan(e);
+  EXPECT_THAT(option(code, "faster_startup")->apply, ::testing::HasSubstr("keep what load_table (train.py) makes"));
+  EXPECT_NEAR(option(code, "faster_startup")->gain.high, 10.0 / 6, 1e-4) << "of 5 s 80 %";
+  EXPECT_THAT(option(code, "faster_startup")->gain.words(), ::testing::HasSubstr("; that code has 80 % of that time"));
+  e = starting_with({{"load_table (train.py)", 0.4}, {"import torch", 0.4}, {"other (train.py)", 0.2}});
+  const Plan both = plan(e);
+  EXPECT_THAT(option(both, "faster_startup")->apply, ::testing::StartsWith("import late")) << "and all the rest";
+  EXPECT_NEAR(option(both, "faster_startup")->gain.high, 2, 1e-4);
+}
+
+TEST(Plan, OfAStartThatSleepsNothingIsKept) {
+  Explanation e = starting_with({{"wait_for_lock (train.py)", 1}});
+  e.findings[0].code = 0;
+  EXPECT_EQ(option(plan(e), "faster_startup")->title, "Cache what every start loads");
+  for (bool Finding::*sleeps : {&Finding::asleep, &Finding::mostly_waits}) {
+    Explanation waits = e;
+    waits.findings[0].*sleeps = true;
+    const Plan p = plan(waits);
+    ASSERT_NE(option(p, "faster_startup"), nullptr);
+    EXPECT_EQ(option(p, "faster_startup")->title, "Shorten the wait in wait_for_lock (train.py)");
+    EXPECT_THAT(option(p, "faster_startup")->apply, ::testing::StartsWith("begin what it waits for there earlier"));
+    EXPECT_THAT(option(p, "faster_startup")->why_safe, ::testing::Not(::testing::HasSubstr("the same data")));
+  }
 }
 
 // What a finding advises against a wait for the disk is an option: of its causes none may be that.
@@ -675,6 +789,38 @@ TEST(Plan, WhatAGainTakesBeyondItsClaimsIsNotOnlyOfTheLoop) {
   model.outside = 17;
   EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 0}}), 25) << "the other wait may have its cause";
   EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 1}}), 25);
+}
+
+// Of 10 s of other time that the first gain counts, the second finding claims 6.
+TEST(Plan, OtherTimeThatAGainCountsIsSavedOnce) {
+  StepModel model{.seconds = 60, .least = 6, .kernels = 6};
+  model.parts = {{0b01, 20, true, false}, {0b10, 6, true, false, 0b01}};
+  model.findings = {{.seconds = 20, .most = 30}, {.seconds = 6, .most = 6}};
+  model.outside = 26;
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 0}}), 30);
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 0}, Change{.finding = 1}}), 30);
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 1}, Change{.finding = 0}}), 30);
+  model.parts[1].counted_by = 0;
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 0}, Change{.finding = 1}}), 24);
+}
+
+// The first change promises nothing of the time of which the second promises half.
+TEST(Plan, WhatIsPromisedAloneIsPromisedBesideWhatPromisesNothing) {
+  StepModel model{.seconds = 100, .least = 10, .kernels = 10};
+  model.parts = {{0b01, 20, false, false}, {0b10, 20, false, false}};
+  model.findings = {{.seconds = 20, .most = 20}, {.seconds = 20, .most = 20}};
+  std::vector<planning::Candidate> candidates(3);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    candidates[i].option.id = std::to_string(i);
+    candidates[i].change.finding = i / 2;
+    candidates[i].least = i == 0 ? 0 : 0.5;
+  }
+  planning::give_gains(model, candidates);
+  const std::vector<OptionsTogether> steps = planning::together(model, candidates);
+  ASSERT_EQ(steps.size(), 2U) << "the second takes away nothing that the first does not";
+  EXPECT_DOUBLE_EQ(steps[0].gain.low, 1);
+  EXPECT_DOUBLE_EQ(steps[1].gain.low, 100.0 / 90) << "half of the other 20 s";
+  EXPECT_DOUBLE_EQ(steps[1].gain.high, 100.0 / 60);
 }
 
 TEST(Plan, SaysOfUnevenGpusWhatTheFindingSays) {
@@ -1074,6 +1220,16 @@ void expect_the_rules(const Explanation& e, const Plan& p) {
   }
 }
 
+// What is told together begins with the first and goes on in the order of the options, one more each time.
+void expect_their_order(const Plan& p) {
+  const auto before = [&](const std::string& x, const std::string& y) { return option(p, x) < option(p, y); };
+  for (std::size_t i = 0; i < p.after.size(); ++i) {
+    const std::vector<std::string>& ids = p.after[i].options;
+    ASSERT_EQ(ids.size(), i + 1);
+    ASSERT_TRUE(std::is_sorted(ids.begin(), ids.end(), before)) << ::testing::PrintToString(ids);
+  }
+}
+
 TEST(Plan, HoldsItsRulesOverRandomRecordingsAndBatches) {
   std::size_t options = 0, combined = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -1087,6 +1243,7 @@ TEST(Plan, HoldsItsRulesOverRandomRecordingsAndBatches) {
     if (seed % 6 == 5) request.tasks = 4;
     const Plan p = plan(e, request);
     expect_the_rules(e, p);
+    expect_their_order(p);
     expect_no_start_first(e, p, request);
     if (HasFatalFailure()) return;
     options += p.options.size();

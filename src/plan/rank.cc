@@ -105,8 +105,11 @@ Looks best_by_look(const std::vector<Candidate>& candidates) {
   return looks;
 }
 
-// The most: all changes, simulated. The least: of what each one saves of what those before it leave, what is promised.
-Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen) {
+// The most: all changes, simulated. The least: of what each one saves of what those before it leave, what is promised;
+// those that promise most go first, as what another saves of the same time is saved all the same.
+Gain gain_of(const StepModel& model, std::vector<const Candidate*> chosen) {
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [](const Candidate* x, const Candidate* y) { return x->least > y->least; });
   std::vector<Change> changes;
   double left = model.seconds, promised = model.seconds;
   for (const Candidate* one : chosen) {
@@ -142,6 +145,9 @@ std::string what_stays(const StepModel& model, const Candidate& one, const Gain&
                      count_of(std::llround(model.workers), "process", "processes"),
                      human_duration(static_cast<Nanos>(loading_time(model, std::array{one.change}) * kSecond)));
 }
+
+// Whether it is worth naming beside the other: half of what another change takes away altogether is no more.
+bool saves_more(const Gain& gain, const Gain& than) { return 1 / than.high - 1 / gain.high >= kLeastSaved; }
 
 // Whether both are for the same set of causes, of which one is the case.
 bool alternatives(const Candidate& x, const Candidate& y) {
@@ -199,46 +205,23 @@ void rank(std::vector<Candidate>& candidates) {
 }
 
 std::vector<OptionsTogether> together(const StepModel& model, const std::vector<Candidate>& candidates) {
-  std::vector<const Candidate*> left, chosen;
-  for (const Candidate& one : candidates)
-    if (one.option.promises) left.push_back(&one);
+  std::vector<const Candidate*> chosen;
   std::vector<OptionsTogether> steps;
-  const auto keep = [&] {
-    OptionsTogether step;
-    for (const Candidate* one : chosen) step.options.push_back(one->option.id);
-    step.gain = gain_of(model, chosen);
+  Gain before;
+  for (const Candidate& one : candidates) {
+    const auto excludes = [&](const Candidate* other) { return alternatives(one, *other); };
+    if (!one.option.promises || std::any_of(chosen.begin(), chosen.end(), excludes)) continue;
+    chosen.push_back(&one);
+    OptionsTogether step{.gain = gain_of(model, chosen)};
+    if (!saves_more(step.gain, before)) {
+      chosen.pop_back();
+      continue;
+    }
+    before = step.gain;
+    for (const Candidate* each : chosen) step.options.push_back(each->option.id);
     step.gain.condition = "simulated one after the other, each on what those before it leave";
     steps.push_back(std::move(step));
-  };
-  constexpr std::size_t kMost = 3;
-  while (!left.empty() && chosen.size() < kMost) {
-    const double now = expected(gain_of(model, chosen));
-    auto best = left.end();
-    double saved_by_best = kLeastSaved;
-    for (auto one = left.begin(); one != left.end(); ++one) {
-      chosen.push_back(*one);
-      const double saved = (expected(gain_of(model, chosen)) - now) * (*one)->probability;
-      chosen.pop_back();
-      if (saved <= saved_by_best) continue;
-      saved_by_best = saved;
-      best = one;
-    }
-    if (best == left.end()) break;
-    chosen.push_back(*best);
-    std::erase_if(left,
-                  [&](const Candidate* one) { return one == chosen.back() || alternatives(*one, *chosen.back()); });
-    keep();
   }
-  if (steps.empty()) return steps;
-  const std::size_t before = chosen.size();
-  for (const Candidate* one : left) {  // another change for what these save already adds nothing to them
-    if (std::any_of(chosen.begin(), chosen.end(), [&](const Candidate* other) { return alternatives(*one, *other); }))
-      continue;
-    const double now = gain_of(model, chosen).high;
-    chosen.push_back(one);
-    if (gain_of(model, chosen).high < now * (1 + kLeastSaved)) chosen.pop_back();
-  }
-  if (chosen.size() > before) keep();
   return steps;
 }
 

@@ -18,8 +18,8 @@ void give_gains(const StepModel& model, std::vector<Candidate>& candidates);
 // observation goes first where the first change is for one of several causes.
 void rank(std::vector<Candidate>& candidates);
 
-// The best one, then each time the one that saves most of what is left, re-simulated; at the end all that save more. Of
-// one set of causes no more than one change.
+// In their order the first one, then with each further one that saves something of what is left, re-simulated. Of one
+// set of causes no more than one change.
 [[nodiscard]] std::vector<OptionsTogether> together(const StepModel& model, const std::vector<Candidate>& candidates);
 
 // All that somebody asked about, simulated together; all that promises something where nobody asked.

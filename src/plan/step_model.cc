@@ -2,6 +2,7 @@
 #include "plan/step_model.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <queue>
 #include <utility>
@@ -16,46 +17,52 @@ namespace {
 
 constexpr std::size_t kMostFindings = 64;  // bits of a mask; findings are sorted by cost
 
-// The claims of one finding on one device, being walked along.
+// What a finding has of a stretch of time.
+enum Has : std::size_t { kClaims, kCounts };
+
+// Time of one finding on one device, being walked along.
 struct Walk {
   const ClaimedPiece* at;
   const ClaimedPiece* end;
   std::size_t finding;
+  Has has;
   bool inside = false;
 
   [[nodiscard]] Nanos next() const { return inside ? at->end : at->begin; }
 };
 
-void walks_of(const Finding& finding, std::size_t index, std::vector<Walk>& walks) {
-  const ClaimedPiece* const end = finding.claims.data() + finding.claims.size();
-  for (const ClaimedPiece* at = finding.claims.data(); at != end;) {
+void walks_of(const Claims& pieces, std::size_t index, Has has, std::vector<Walk>& walks) {
+  const ClaimedPiece* const end = pieces.data() + pieces.size();
+  for (const ClaimedPiece* at = pieces.data(); at != end;) {
     const ClaimedPiece* const first = at;
     while (at != end && at->device == first->device) ++at;
-    walks.push_back({first, at, index});
+    walks.push_back({first, at, index, has});
   }
 }
 
-using Sums = std::map<std::uint64_t, Nanos>;
+using Masks = std::array<std::uint64_t, 2>;  // by Has: bit i is finding i
+using Sums = std::map<Masks, Nanos>;
 
-// Time by the set of findings that claim it, as walks along the time line go through it.
+// Time by the findings that claim it, and by those that count it, as walks along the time line go through it.
 void sweep(std::vector<Walk> walks, Sums& sums) {
   const auto later = [&](std::size_t x, std::size_t y) { return walks[x].next() > walks[y].next(); };
   std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> queue(later);
   for (std::size_t i = 0; i < walks.size(); ++i) queue.push(i);
-  std::vector<int> count(kMostFindings, 0);
-  std::uint64_t mask = 0;
+  std::array<std::array<int, kMostFindings>, 2> count{};
+  Masks masks{};
   Nanos last = 0;
   while (!queue.empty()) {
     const std::size_t i = queue.top();
     queue.pop();
     Walk& walk = walks[i];
     const Nanos now = walk.next();
-    if (mask != 0 && now > last) sums[mask] += now - last;
+    if (masks != Masks{} && now > last) sums[masks] += now - last;
     last = now;
     walk.inside = !walk.inside;
-    count[walk.finding] += walk.inside ? 1 : -1;
+    int& open = count[walk.has][walk.finding];
+    open += walk.inside ? 1 : -1;
     const std::uint64_t bit = std::uint64_t{1} << walk.finding;
-    mask = count[walk.finding] > 0 ? mask | bit : mask & ~bit;
+    masks[walk.has] = open > 0 ? masks[walk.has] | bit : masks[walk.has] & ~bit;
     if (walk.inside || ++walk.at != walk.end) queue.push(i);
   }
 }
@@ -86,7 +93,8 @@ Sums sums_of(const Explanation& e) {
     if (quiet_from(e, e.findings[i])) continue;  // no time of the job's
     // A GPU that the job never uses keeps none of its time.
     if (!e.batch && !claims.empty() && claims.front().account == Account::kNotUsed) continue;
-    walks_of(e.findings[i], i, walks);
+    walks_of(claims, i, kClaims, walks);
+    walks_of(e.findings[i].counted, i, kCounts, walks);
   }
   Sums sums;
   if (!e.batch) {
@@ -99,7 +107,7 @@ Sums sums_of(const Explanation& e) {
                  [&](const Walk& walk) { return walk.at->device == device; });
     sweep(std::move(here), sums);
   }
-  for (auto& [mask, ns] : sums) ns /= static_cast<Nanos>(std::max<std::size_t>(1, e.ledger.devices.size()));
+  for (auto& [masks, ns] : sums) ns /= static_cast<Nanos>(std::max<std::size_t>(1, e.ledger.devices.size()));
   return sums;
 }
 
@@ -163,10 +171,10 @@ StepModel step_model(const Explanation& e) {
     model.kernels = std::max(model.kernels, seconds(e.ledger.busy(device)));
   for (std::size_t i = 0; i < std::min(kMostFindings, e.findings.size()); ++i)
     model.findings.push_back(claimed_of(e.findings[i], model.seconds));
-  for (const auto& [mask, ns] : sums_of(e)) {
-    StepModel::Part part{mask, seconds(ns), true, false};
+  for (const auto& [masks, ns] : sums_of(e)) {
+    StepModel::Part part{masks[kClaims], seconds(ns), masks[kClaims] != 0, false, masks[kCounts] & ~masks[kClaims]};
     for (std::size_t i = 0; i < model.findings.size(); ++i) {
-      if ((mask >> i & 1U) == 0) continue;
+      if ((part.claimed_by >> i & 1U) == 0) continue;
       model.findings[i].seconds += part.seconds;
       part.outside &= model.findings[i].outside;
       part.input |= model.findings[i].input;
@@ -213,17 +221,29 @@ double share_of(const StepModel& model, const Change& change, const StepModel::P
   return change.share * share;
 }
 
-// What it lets go of time that no finding of its is sure of, which may be another one's.
-double beyond_of(const StepModel& model, const Change& change) {
+// What all of them let go of a part, at most.
+double share_of_all(const StepModel& model, std::span<const Change> changes, const StepModel::Part& part) {
+  double share = 0;
+  for (const Change& change : changes) share = std::max(share, share_of(model, change, part));
+  return share;
+}
+
+// What it lets go of time that no finding of its is sure of, which may be another one's: what others of the changes let
+// go of that is theirs.
+double beyond_of(const StepModel& model, const Change& change, std::span<const Change> changes) {
   const std::uint64_t findings = findings_of(model, change);
   if (findings == 0) return 0;
-  double most = 0, claimed = 0;
+  double most = 0, claimed = 0, others = 0;
   for (std::size_t i = 0; i < model.findings.size(); ++i)
     if ((findings >> i & 1U) != 0) most = std::max(most, most_of(model, change, i));
-  for (const StepModel::Part& part : model.parts)
-    if ((part.claimed_by & findings) != 0) claimed += part.seconds;
+  for (const StepModel::Part& part : model.parts) {
+    if ((part.claimed_by & findings) != 0)
+      claimed += part.seconds;
+    else if ((part.counted_by & findings) != 0)
+      others += part.seconds * share_of_all(model, changes, part);
+  }
   if (change.only_own) most = claimed;
-  return change.share * (std::max(0.0, most - claimed) + change.beside);
+  return change.share * (std::max(0.0, most - claimed - others) + change.beside);
 }
 
 // Of each part the change that saves most of it counts.
@@ -239,7 +259,7 @@ Saved saved_by(const StepModel& model, std::span<const Change> changes) {
     (part.input ? saved.input : part.outside ? saved.outside : saved.other) += both;
     saved.hidden += both - gone * part.seconds;
   }
-  for (const Change& change : changes) saved.beyond = std::max(saved.beyond, beyond_of(model, change));
+  for (const Change& change : changes) saved.beyond = std::max(saved.beyond, beyond_of(model, change, changes));
   return saved;
 }
 

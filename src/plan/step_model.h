@@ -19,8 +19,9 @@ struct StepModel {
   struct Part {
     std::uint64_t claimed_by = 0;  // bit i: finding i
     double seconds = 0;
-    bool outside = false;  // of the loop: start-up, validation, checkpoints, an end
-    bool input = false;    // a wait for data
+    bool outside = false;          // of the loop: start-up, validation, checkpoints, an end
+    bool input = false;            // a wait for data
+    std::uint64_t counted_by = 0;  // bit i: the gain of finding i counts it, too, beside its claims
   };
   struct Claimed {
     double seconds = 0;  // of parts with its bit

@@ -86,6 +86,8 @@ std::vector<Point> finding_points(const Explanation& e, const Finding& finding) 
         fmt::format("{}{}{}; what would tell: {}", info(cause).words, evidence.empty() ? "" : ": ", evidence,
                     next_observation(cause, finding, e.meta)));
   }
+  if (!finding.less_likely.empty())
+    add(points, "Likely", fmt::format("{}: {}", info(*finding.cause).words, finding.speaks_for_candidate(0)));
   add(points, "Less likely", less_likely(finding));
   for (const std::string& other : finding.told_apart_from) add(points, "Told apart from", other);
   add(points, "Try", finding.advice);

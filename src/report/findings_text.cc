@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "model/named_causes.h"
 #include "model/observations.h"
 #include "report/layout.h"
 #include "report/words.h"
@@ -83,15 +84,22 @@ constexpr std::array kDetails{
     Detail{1, 2, 0, 2, 4, false},      Detail{1, 1, 0, 1, 2, false}, Detail{0, 0, 0, 0, 0, false}};
 
 // "slow storage (it was seen asleep on a connection)"
-std::string candidate_words(const Finding& finding, std::size_t i) {
-  const std::string_view words = info(finding.candidates[i]).words, evidence = finding.speaks_for_candidate(i);
+std::string cause_words(const Finding& finding, std::size_t i) {
+  const std::string_view words = info(possible_causes(finding)[i]).words, evidence = finding.speaks_for_candidate(i);
   return evidence.empty() ? std::string(words) : fmt::format("{} ({})", words, evidence);
 }
 
+// What of a cause that is not settled else it may be.
+std::string likely(const Finding& finding, bool reasons, const TextOptions& options) {
+  const std::string words = reasons ? cause_words(finding, 0) : std::string(info(*finding.cause).words);
+  return labelled("Likely", fmt::format("{}; less likely, or a part of it: {}", words, less_likely(finding)), options);
+}
+
 std::string candidates_in_short(const Finding& finding, const Detail& detail, const TextOptions& options) {
+  if (finding.cause) return is_settled(finding) ? "" : likely(finding, detail.reasons, options);
   std::vector<std::string> words;  // the likeliest come first
   for (std::size_t i = 0; i < finding.candidates.size(); ++i)
-    words.push_back(detail.reasons ? candidate_words(finding, i) : std::string(info(finding.candidates[i]).words));
+    words.push_back(detail.reasons ? cause_words(finding, i) : std::string(info(finding.candidates[i]).words));
   const std::size_t most = detail.candidates;
   if (words.size() > most) {
     const std::size_t more = words.size() - most;
@@ -166,6 +174,7 @@ std::string in_full(const Explanation& e, const Finding& finding, const std::str
   std::string text = head(e, finding, number, options);
   for (const std::string& sentence : finding.evidence) text += wrap(sentence, options.width, "   - ", "     ");
   if (!finding.candidates.empty()) text += candidate_table(e, finding, options);
+  if (!finding.less_likely.empty()) text += likely(finding, true, options);
   if (!finding.told_apart_from.empty()) text += labelled("Not", join(finding.told_apart_from, "; "), options);
   if (!finding.advice.empty()) text += labelled("Try", finding.advice, options);
   if (!finding.bound.empty()) text += labelled("Gain", finding.bound, options);
@@ -189,6 +198,7 @@ std::string less_likely(const Finding& finding) {
   std::vector<std::string> names;
   for (std::size_t i = told_of_a_set(finding); i < finding.candidates.size(); ++i)
     names.emplace_back(info(finding.candidates[i]).words);
+  for (const Cause cause : finding.less_likely) names.emplace_back(info(cause).words);
   return join(names, ", ");
 }
 

@@ -22,7 +22,8 @@ namespace headroom::report {
 // Of a set whose causes were weighed (diagnose/weigh.h) the likeliest are told with what tells them apart; of one that
 // was not, all.
 [[nodiscard]] std::size_t told_of_a_set(const Finding& finding);
-[[nodiscard]] std::string less_likely(const Finding& finding);  // the others' names; "" where there are none
+// The names of the others, and of those beside a cause that is likely; "" where there are none.
+[[nodiscard]] std::string less_likely(const Finding& finding);
 
 // How the next command names the recording, as a shell takes it.
 [[nodiscard]] std::string recording_argument(const Explanation& explanation, const TextOptions& options);

@@ -95,6 +95,12 @@ Json role_json(const LoopRole& role) {
           {"caller", text_json(role.caller)}};
 }
 
+// What one of its causes can gain: as the finding does, or less where the recording bounds that one nearer.
+Json gain_of(const Finding& finding, Cause cause) {
+  const OwnLimit* limit = finding.limit_of(cause);
+  return gain_json(limit ? std::optional(limit->gain()) : finding.gain);
+}
+
 }  // namespace
 
 // Identifiers are places in the list, from 1 on.
@@ -108,15 +114,20 @@ Json finding_json(const Explanation& e, std::size_t index) {
   }
   for (std::size_t i = 0; i < finding.candidates.size(); ++i) evidence.push_back(finding.speaks_for_candidate(i));
   Json gains = Json::array();
-  for (const Cause cause : finding.candidates) {
-    const OwnLimit* limit = finding.limit_of(cause);
-    gains.push_back(gain_json(limit ? std::optional(limit->gain()) : finding.gain));
-  }
+  for (const Cause cause : finding.candidates) gains.push_back(gain_of(finding, cause));
+  Json less_likely = Json::array();
+  for (std::size_t i = 0; i < finding.less_likely.size(); ++i)
+    less_likely.push_back({{"cause", info(finding.less_likely[i]).id},
+                           {"label", info(finding.less_likely[i]).words},
+                           {"evidence", finding.speaks_for_candidate(i + 1)},
+                           {"gain", gain_of(finding, finding.less_likely[i])}});
   const Nanos budget = e.ledger.budget();
   return {{"id", index + 1},
           {"part_of", finding.part_of ? Json(*finding.part_of + 1) : Json(nullptr)},
           {"cause", finding.cause ? Json(info(*finding.cause).id) : Json(nullptr)},
           {"label", finding.cause ? Json(info(*finding.cause).words) : Json(nullptr)},
+          {"less_likely", less_likely},
+          {"cause_evidence", finding.cause ? finding.speaks_for_candidate(0) : ""},
           {"candidates", candidates},
           {"candidate_labels", candidate_labels},
           {"candidate_evidence", evidence},

@@ -8,15 +8,18 @@
 #include <map>
 #include <utility>
 
+#include "model/named_causes.h"
+
 namespace headroom::report {
 
 std::vector<std::string> finding_keys(const Explanation& explanation) {
   std::vector<std::string> keys;
   std::map<std::string, std::size_t> seen;
   for (const Finding& finding : explanation.findings) {
-    std::string key = finding.cause ? std::string(info(*finding.cause).id) : "";
+    std::string key = is_settled(finding) ? std::string(info(*finding.cause).id) : "";
     std::vector<std::string> candidates;
-    for (const Cause cause : finding.candidates) candidates.emplace_back(info(cause).id);
+    if (!is_settled(finding))
+      for (const Cause cause : possible_causes(finding)) candidates.emplace_back(info(cause).id);
     std::sort(candidates.begin(), candidates.end());  // which is likeliest may change
     for (const std::string& candidate : candidates) key += "|" + candidate;
     const std::size_t number = seen[key]++;

@@ -28,6 +28,7 @@ Json option_json(const Option& option) {
           {"finding", option.finding ? Json(*option.finding + 1) : Json(nullptr)},
           {"cause", option.cause ? Json(info(*option.cause).id) : Json(nullptr)},
           {"candidates", candidates},
+          {"likeliest", option.likeliest ? Json(info(*option.likeliest).id) : Json(nullptr)},
           {"title", option.title},
           {"gain", option.promises ? gain_json(option.gain) : Json(nullptr)},
           {"why_no_gain", option.promises ? Json(nullptr) : Json(condition_words(option))},

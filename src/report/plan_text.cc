@@ -56,8 +56,9 @@ std::string in_a_line(const Option& option, std::size_t number, const TextOption
   return pad_right(title, options.width - display_width(right)) + right + "\n";
 }
 
+constexpr std::size_t kOptionsShown = 6;  // options of a plan, unless it is told in full
+
 std::string options_text(const Plan& plan, std::size_t in_full, const TextOptions& options) {
-  constexpr std::size_t kShown = 6;
   std::string text;
   std::size_t number = 0;
   bool short_ones = false;
@@ -65,13 +66,13 @@ std::string options_text(const Plan& plan, std::size_t in_full, const TextOption
     ++number;
     if (number <= in_full || options.full) {
       text += in_detail(plan, option, number, options);
-    } else if (number <= kShown) {
+    } else if (number <= kOptionsShown) {
       text += in_a_line(option, number, options);
       short_ones = true;
     }
   }
-  if (number > kShown && !options.full)
-    text += fmt::format("{} more with --full.\n", count_of(number - kShown, "option"));
+  if (number > kOptionsShown && !options.full)
+    text += fmt::format("{} more with --full.\n", count_of(number - kOptionsShown, "option"));
   if (short_ones) text += "\n";
   return text;
 }
@@ -81,17 +82,26 @@ std::size_t place_of(const Plan& plan, const std::string& id) {
   return static_cast<std::size_t>(at - plan.options.begin()) + 1;
 }
 
+// Only of options that stand on the page.
 std::string together_text(const Plan& plan, const TextOptions& options) {
-  if (plan.after.size() < 2) return "";
-  std::string text = wrap("Together, one after the other, simulated and not added up:", options.width, "", "");
+  std::string text;
+  std::size_t steps = 0;
   for (const OptionsTogether& step : plan.after) {
     std::vector<std::string> numbers;
-    for (const std::string& id : step.options) numbers.push_back(fmt::format("{}", place_of(plan, id)));
+    std::size_t last = 0;
+    for (const std::string& id : step.options) {
+      const std::size_t place = place_of(plan, id);
+      last = std::max(last, place);
+      numbers.push_back(fmt::format("{}", place));
+    }
+    if (last > kOptionsShown && !options.full) continue;
     text +=
         wrap(fmt::format("{}: {}, {}", join(numbers, " + "), gain_range(step.gain), gain_time(step.gain, plan.seconds)),
              options.width, "  ", "    ");
+    ++steps;
   }
-  return text;
+  if (steps < 2) return "";
+  return wrap("Together, one after the other, simulated and not added up:", options.width, "", "") + text;
 }
 
 std::string projections_text(const Plan& plan, const TextOptions& options) {
@@ -183,6 +193,8 @@ std::string cause_words(const Option& option) {
   if (!option.cause) return "";
   const std::string_view words = info(*option.cause).words;
   if (option.candidates.empty()) return std::string(words);
+  if (option.likeliest == option.cause) return fmt::format("{}, the likeliest cause here", words);
+  if (option.likeliest) return fmt::format("{}, less likely here than {}", words, info(*option.likeliest).words);
   return fmt::format("{}, one of {} causes that look the same here", words, option.candidates.size());
 }
 
@@ -193,8 +205,10 @@ std::string plan_headline(const Plan& plan) {
   // What is told and no matter of speed may cost more than all that is.
   const bool told = plan.options.front().cause && !plan.options.front().promises;
   if (told) first = plan.options.begin();
+  const bool is_likely = first->cause && first->likeliest == first->cause;
   const bool place_is_known = first == plan.options.begin();  // of code that stacks name
-  if (!first->candidates.empty() && !place_is_known) return headline_of_guesses({first, plan.options.end()});
+  if (!first->candidates.empty() && !is_likely && !place_is_known)
+    return headline_of_guesses({first, plan.options.end()});
   std::string title = first->title;
   if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
     title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays

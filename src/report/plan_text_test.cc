@@ -30,6 +30,17 @@ TEST(PlanHeadline, AFirstGuessIsNotTheBestWhereAnotherAllowsMore) {
   EXPECT_THAT(plan_headline(plan), HasSubstr("The best first guess allows at most 2.6x."));
 }
 
+TEST(PlanHeadline, TheChangeForTheLikeliestCauseIsNoGuess) {
+  Plan plan;
+  plan.options = {guess("storage", 2.6), guess("workers", 4.3)};
+  plan.options[0].title = "Read from a local disk";
+  plan.options[0].cause = Cause::kSlowStorage, plan.options[1].cause = Cause::kInputTooFewWorkers;
+  for (Option& option : plan.options) option.likeliest = Cause::kSlowStorage;
+  EXPECT_EQ(plan_headline(plan), "What to try first: read from a local disk, at most 2.6x at equal work.");
+  EXPECT_THAT(cause_words(plan.options[0]), EndsWith("slow storage, the likeliest cause here"));
+  EXPECT_THAT(cause_words(plan.options[1]), EndsWith("less likely here than slow storage"));
+}
+
 TEST(PlanHeadline, AGainThatNothingBoundsIsNotNone) {
   Plan plan;
   plan.options = {guess("observe", 1, false), guess("workers", 1, false)};
@@ -64,6 +75,21 @@ TEST(PlanText, APlanThatWasWrittenIsVerifiedNext) {
   EXPECT_THAT(to_text(plan, {}, "p.json"), EndsWith("headroom verify p.json last --applied one\n"));
   plan.options = {guess("observe", 1, false)};
   EXPECT_THAT(to_text(plan, {}, "p.json"), Not(HasSubstr("headroom verify"))) << "it promises nothing";
+}
+
+TEST(PlanText, WhatIsToldTogetherStandsOnThePage) {
+  Plan plan;
+  plan.seconds = 100;
+  for (const char* id : {"one", "two", "three", "four", "five", "six", "seven"}) plan.options.push_back(guess(id, 1.2));
+  plan.after = {{{"one"}, {.high = 1.2}}, {{"one", "three"}, {.high = 1.5}}, {{"one", "three", "seven"}, {.high = 2}}};
+  TextOptions options;
+  EXPECT_THAT(to_text(plan, options), HasSubstr("  1 + 3: at most 1.50x"));
+  EXPECT_THAT(to_text(plan, options), Not(HasSubstr("+ 7"))) << "it is not there";
+  options.full = true;
+  EXPECT_THAT(to_text(plan, options), HasSubstr("  1 + 3 + 7: at most 2.0x"));
+  options.full = false;
+  plan.after.erase(plan.after.begin() + 1);
+  EXPECT_THAT(to_text(plan, options), Not(HasSubstr("Together"))) << "one is none together";
 }
 
 TEST(PlanText, AChangeInALineKeepsItsGainHoweverLongItsName) {

@@ -2,12 +2,14 @@
 #include "report/text.h"
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 #include "base/strings.h"
 #include "model/losses.h"
 #include "model/notes.h"
+#include "report/json.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -65,6 +67,26 @@ std::size_t count(const std::string& text, const std::string& word) {
   std::size_t found = 0;
   for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
   return found;
+}
+
+TEST(Report, ACauseThatIsLikelyIsToldWithWhatSpeaksForItAndWithWhatElseItMayBe) {
+  Explanation e = crowded(1);
+  Finding& first = e.findings.front();
+  first.cause = Cause::kHostGraphBuilding;
+  first.candidates.clear();
+  first.less_likely = {Cause::kInputInMainProcess, Cause::kSyncPoints};
+  first.speaks_for = {"its stacks are in its own code"};
+  const std::string likely =
+      "Likely    host code between steps (its stacks are in its own code); less likely, or a part of it: data loading "
+      "in";
+  EXPECT_THAT(to_text(e, {.width = 200, .full = true}), HasSubstr(likely));
+  EXPECT_EQ(count(to_text(e, {.width = 200, .full = true}), "could be "), 3U) << "of the other findings";
+  const auto json = nlohmann::json::parse(to_json(e))["findings"][0];
+  EXPECT_EQ(json["cause"], "host_graph_building");
+  ASSERT_EQ(json["less_likely"].size(), 2U);
+  EXPECT_EQ(json["less_likely"][1]["cause"], "sync_points");
+  EXPECT_EQ(json["cause_evidence"], "its stacks are in its own code");
+  EXPECT_TRUE(json["candidates"].empty());
 }
 
 TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {

@@ -52,9 +52,15 @@ def share(answer, *causes, device=None):
     return sum(a["ns"] for a in accounts if a["cause"] in causes) / total
 
 
+def causes_of(found):
+    """What a finding has for its cause, or may have: the likeliest first."""
+    first = [found["cause"]] if found["cause"] else found["candidates"]
+    return [*first, *(other["cause"] for other in found["less_likely"])]
+
+
 def finding(answer, cause):
-    """The finding with this cause, or the set that counts it among its candidates."""
-    return next((f for f in answer["findings"] if f["cause"] == cause or cause in f["candidates"]), None)
+    """The finding with this cause, or the first that may have it."""
+    return next((f for f in answer["findings"] if cause in causes_of(f)), None)
 
 
 def idle_core_seconds():

@@ -4,7 +4,7 @@ import json
 import sys
 
 from batch_support import answer, run
-from headroom_e2e import headroom, why
+from headroom_e2e import causes_of, headroom, why
 
 # A task that reads its index for a while before its first kernel; its helper does the same and lives on its own.
 TASK = """
@@ -41,7 +41,7 @@ def tasks(tmp_path, count):
 def start_of(tmp_path, *options):
     answer(tmp_path, tasks(tmp_path, 3), "--no-pack", "-i", "200ms", "-o", tmp_path / "run.hrec", *options, sim="1xA6000")
     told = why(tmp_path, tmp_path / "run.hrec")
-    return told, next(f for f in told["findings"] if "startup_load" in [f["cause"], *f["candidates"]])
+    return told, next(f for f in told["findings"] if "startup_load" in causes_of(f))
 
 
 def test_the_function_of_a_task_that_its_gpu_waits_for_is_named(tmp_path):

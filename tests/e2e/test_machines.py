@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from headroom_e2e import HEADROOM, ROOT, environment, finding, headroom, share, why
+from headroom_e2e import HEADROOM, ROOT, causes_of, environment, finding, headroom, share, why
 
 BUSY = """
 import headroom_sim, pathlib, time
@@ -87,7 +87,7 @@ def is_honest(tmp_path, recording):
     """The kernels are there, nobody says that there were none, and that their owner is unknown is said."""
     answer = why(tmp_path, recording)
     assert share(answer, "useful") > 0
-    named = {cause for finding in answer["findings"] for cause in [finding["cause"], *finding["candidates"]]}
+    named = {cause for finding in answer["findings"] for cause in causes_of(finding)}
     assert not named & {"job_never_uses_gpu", "foreign_tenant", "more_gpus_than_useful", "wrong_gpu_assignment"}
     text = report(tmp_path, recording)
     assert "never used" not in text and "not used by the job" not in text

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from headroom_e2e import ROOT, finding_or_no_core, headroom, idle_cores, share, watched
+from headroom_e2e import ROOT, causes_of, finding_or_no_core, headroom, idle_cores, share, watched
 
 pytest.importorskip("torch", reason="python3-torch is not installed")
 PYTHON = "/usr/bin/python3"
@@ -64,7 +64,7 @@ def test_stacks_name_the_function_of_the_loader(tmp_path):
     _, answer = trained(tmp_path, 0)
     assert share(answer, "useful") > 0
     found = next(f for f in answer["findings"] if "Samples.__getitem__ (torch_train.py" in f["title"])
-    assert "input_in_main_process" in (found["cause"], *found["candidates"]) and "Y" in found["tier"]
+    assert "input_in_main_process" in causes_of(found) and "Y" in found["tier"]
     assert any("import torch" in e for f in answer["findings"] for e in f["evidence"]), "the start-up has its name, too"
     lines = headroom(tmp_path, "stacks", tmp_path / "run.hrec").stdout.splitlines()
     assert "Samples.__getitem__" in lines[0] and int(lines[0].rsplit(" ", 1)[1]) > 0

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from headroom_e2e import HEADROOM, abstain, headroom, idle_cores, share
+from headroom_e2e import HEADROOM, abstain, causes_of, headroom, idle_cores, share
 
 JOB = str(pathlib.Path(__file__).with_name("waiting_job.py"))
 
@@ -25,7 +25,7 @@ def ran(tmp_path, scenario, seconds=8, gpus="2xA6000", run=(), check=True):
 def test_a_rank_that_waits_for_another(tmp_path, scenario):
     _, answer = ran(tmp_path, scenario)
     assert share(answer, "peers", device=answer["devices"][1]["uuid"]) > 0
-    causes = [cause for found in answer["findings"] for cause in [found["cause"], *found["candidates"]]]
+    causes = [cause for found in answer["findings"] for cause in causes_of(found)]
     assert "straggler" in causes, [found["title"] for found in answer["findings"]]
 
 
@@ -39,7 +39,7 @@ def test_the_wait_for_another_rank_is_as_long_as_it_was_built(tmp_path, scenario
 def test_what_stacks_do_not_tell_the_other_end_of_its_socket_does(tmp_path):
     _, answer = ran(tmp_path, "connection")
     found = next(one for one in answer["findings"] if "talk" in one["title"])
-    assert found["candidates"][0] == "straggler"
+    assert causes_of(found)[0] == "straggler"
     headroom(tmp_path, "export", tmp_path / "run.hrec", "-f", "jsonl", "-o", tmp_path / "run.jsonl")
     assert re.search(r'"unix_socket pids=\d+ ', (tmp_path / "run.jsonl").read_text("utf-8"))
 
@@ -54,7 +54,7 @@ def test_the_other_end_of_its_socket_is_said(tmp_path):
 def test_gpus_in_turn_are_not_told_to_synchronise_less(tmp_path):
     _, answer = ran(tmp_path, "turns")
     first = answer["findings"][0]
-    assert "one_process_imbalance" in [first["cause"], *first["candidates"]] and "sync" not in first["advice"]
+    assert "one_process_imbalance" in causes_of(first) and "sync" not in first["advice"]
 
 
 @pytest.mark.truth
