@@ -26,7 +26,7 @@ namespace headroom::cli {
 namespace {
 
 struct ExportOptions {
-  std::string recording, format = "csv", output, source;
+  std::string recording, format, output, source;
   bool share = false, force = false;
 };
 
@@ -81,6 +81,10 @@ Result<void> copy(const ExportOptions& options) {
   return write_recording(to_share(std::move(recording)), options.output);
 }
 
+std::string format_by_ending(std::string_view output) {
+  return output.ends_with(".jsonl") ? "jsonl" : output.ends_with(".hrec") ? "hrec" : "csv";
+}
+
 Result<void> export_recording(const ExportOptions& options) {
   if (options.format == "hrec") return copy(options);
   const MayReplace may = own_export(options);
@@ -98,12 +102,12 @@ Action declare_export(VerbInput input) {
   input.app.add_option("RECORDING", options->recording, kRecordingWords)->required();
   input.app
       .add_option("-f,--format", options->format,
-                  "csv: a line per row; jsonl: the text form, which can be read back; chrome: for ui.perfetto.dev; "
+                  "csv (default, but for a FILE that ends in .jsonl or .hrec): a line per row; jsonl: the text form, "
+                  "which can be read back; chrome: for ui.perfetto.dev; "
                   "hrec: a whole copy, also of a recording that is being written; openmetrics, prometheus (text "
                   "0.0.4): where the time went, and the last readings, for a Prometheus; dcgm-exporter: the last "
                   "readings under its names")
-      ->check(CLI::IsMember({"csv", "jsonl", "chrome", "hrec", "openmetrics", "prometheus", "dcgm-exporter"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"csv", "jsonl", "chrome", "hrec", "openmetrics", "prometheus", "dcgm-exporter"}));
   input.app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
   declare_force(input.app, options->force);
   input.app.add_option("--source", options->source, "csv: rows of this kind of source only, such as gpu or process")
@@ -112,6 +116,7 @@ Action declare_export(VerbInput input) {
                      "leave out what tells who ran what: commands, folders, host, users, names of tasks, the journal");
   return [options] {
     if (options->output == "-") options->output.clear();
+    if (options->format.empty()) options->format = format_by_ending(options->output);
     const auto done = export_recording(*options);
     return done ? kExitOk : report_error(done.error());
   };

@@ -41,8 +41,9 @@ std::string owner_sentence(const HostSummary& s) {
   std::string text =
       several
           ? fmt::format(
-                "{}the main threads of {} processes on a GPU used on average {} of a core each and waited {} of the "
-                "time for a free one",
+                "{}the main threads of {} processes on a GPU used {} of a core and waited {} of the time for a free "
+                "one, "
+                "on average over this time of their GPUs",
                 average_words(s), s.owners, used, waited)
           : fmt::format(
                 "{}the main thread of the process on the GPU used {} of a core and waited {} of the time for a free "

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/short_slice.h"
 #include "live/gate.h"
 #include "model/losses.h"
 #include "sample/sampler.h"
@@ -218,6 +219,7 @@ std::optional<OpenSource> Session::State::take_over(Part& part) {
 }
 
 void Session::State::run_part(Part& part) {
+  ask_for_the_shortest_slice();
   open_part(part);
   const bool recording_opened = [&] {
     std::unique_lock lock(mutex);
@@ -260,6 +262,7 @@ void Session::State::sample_part(Part& part, OpenSource source) {
 }
 
 void Session::State::sample() {
+  ask_for_the_shortest_slice();
   try {
     sample_until_end();
   } catch (const std::exception& error) {

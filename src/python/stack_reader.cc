@@ -2,9 +2,7 @@
 #include "python/stack_reader.h"
 
 #include <fmt/format.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 #include <algorithm>
 #include <utility>
 
@@ -38,30 +36,6 @@ constexpr std::size_t kLasting = 5;          // samples in a row without a threa
 
 }  // namespace
 
-namespace {
-
-// Linux' EEVDF scheduler (6.6 and later) lets a thread that runs finish its slice, of 1.4 ms on two cores, before one
-// that wakes up on the same core gets it: what a job is at that long after it woke up itself would be seen for two or
-// three times as long as it takes. One that asks for less gets the core at once (6.12 and later). Without such a call
-// nothing changes.
-void ask_for_a_short_slice() {
-#ifdef SYS_sched_setattr
-  struct {
-    std::uint32_t size = 48, policy = 0;  // SCHED_OTHER
-    std::uint64_t flags = 0;
-    std::int32_t nice = 0;
-    std::uint32_t priority = 0;
-    std::uint64_t runtime = 0, deadline = 0, period = 0;
-  } attributes;
-  static_assert(sizeof attributes == 48);
-  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 || attributes.policy != 0) return;
-  attributes.runtime = 100'000;  // nanoseconds, the least
-  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
-#endif
-}
-
-}  // namespace
-
 StackReader::StackReader(StackOptions options)
     : options_(std::move(options)),
       proc_("/proc"),
@@ -83,7 +57,6 @@ void StackReader::read(Nanos at, RecordingSink& sink) {
   if (options_.most_of_core > 0 && at < look_from_) return;
   if (at < idle_until_ && !is_asked()) return;
   if (options_.spread > 0) {
-    if (!std::exchange(has_short_slice_, true)) ask_for_a_short_slice();
     const Nanos wait = std::uniform_int_distribution<Nanos>(0, options_.spread - 1)(random_);
     const timespec time{.tv_sec = static_cast<time_t>(wait / kSecond), .tv_nsec = static_cast<long>(wait % kSecond)};
     ::nanosleep(&time, nullptr);

@@ -116,7 +116,6 @@ class StackReader final : public Reader {
 
   StackOptions options_;
   std::minstd_rand random_;
-  bool has_short_slice_ = false;  // its thread asked for it
   host::ProcDir proc_;
   host::KernelFacts kernel_;
   host::Discovery discovery_;

@@ -274,3 +274,11 @@ def test_completion_offers_force_and_no_file_after_a_blank():
     assert offered("run", "--json", "") == "command 3 first\n"
     assert offered("run", "--json=") == "files\n" == offered("run", "--json", "=", "")
     assert offered("run", "--json", "=", "a.json", "tr") == "command 3 first\n"
+
+
+def test_the_end_of_a_name_chooses_the_form_of_an_export(tmp_path):
+    for name, begins in (("run.jsonl", b'{"recording":'), ("run.hrec", b"SQLite"), ("run.csv", b"at_ns,"), ("run.txt", b"at_ns,")):
+        headroom(tmp_path, "export", TEXT, "-o", name)
+        assert (tmp_path / name).read_bytes()[:13].startswith(begins), name
+    headroom(tmp_path, "export", TEXT, "-f", "csv", "-o", "forced.jsonl")
+    assert (tmp_path / "forced.jsonl").read_bytes().startswith(b"at_ns,"), "what is said counts"
