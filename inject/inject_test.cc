@@ -221,7 +221,11 @@ TEST_F(Inject, NvtxTextsOfAllKinds) {
   EXPECT_EQ(nvtx({"pushw:wide ", "sleep:30", "pop", "pushxw:wide too ", "sleep:30", "pop", "pushr:registered",
                   "sleep:30", "pop", "pushx:", "sleep:30", "pop"}),
             0);
-  EXPECT_EQ(phases(), (Words{"wide ü\U0001f600, wide too ü\U0001f600, registered, "}));
+  Words lines = phases();
+  // On a busy machine the time between two of them may last long enough for a row of its own, without a name.
+  for (std::string& line : lines)
+    for (std::size_t gap = 0; (gap = line.find(", , ")) != std::string::npos;) line.erase(gap, 2);
+  EXPECT_EQ(lines, (Words{"wide ü\U0001f600, wide too ü\U0001f600, registered, "}));
 }
 
 TEST_F(Inject, NvtxDomainsNest) {

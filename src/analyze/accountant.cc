@@ -88,11 +88,17 @@ void DeviceAccountant::find_cuts() {
 void DeviceAccountant::first_sample() {
   around_.clear();
   next_ = 0;
+  left_at_.reset();
 }
 
 // Samples come in order of time.
 void DeviceAccountant::move_to(const UtilSample& sample) {
-  std::erase_if(around_, [&](std::size_t i) { return uses_[i].context.end <= sample.begin; });
+  std::erase_if(around_, [&](std::size_t i) {
+    const Use& use = uses_[i];
+    if (use.context.end > sample.begin) return false;
+    if (can_own(use.claim)) left_at_ = std::max(left_at_.value_or(use.context.end), use.context.end);
+    return true;
+  });
   for (; next_ < uses_.size() && uses_[next_].context.begin < sample.end; ++next_)
     if (uses_[next_].context.end > sample.begin) around_.push_back(next_);
 }
@@ -203,13 +209,24 @@ DeviceAccountant::Standing DeviceAccountant::standing(Nanos begin, Nanos end, co
   return best;
 }
 
+// Whether what this reading tells was all before it: the driver's reading is of its last period, of up to a second
+// (NVML, nvmlUtilization_t), the kernels of a process end with it, and nobody has come since.
+bool DeviceAccountant::is_stale(const UtilSample& sample) const {
+  return around_.empty() && left_at_ && sample.begin - *left_at_ < kSecond;
+}
+
 // Where the busy time of a sample was. Nothing is known of that in general: at its end. A batch knows when its tasks
-// had the device: none while nobody could own a kernel; first where somebody is who computed before this sample, since
-// a task that begins has its start-up before it; the rest elsewhere. Within each of these by length.
+// had the device: none while nobody could own a kernel, but for what is read long after the last one left; first where
+// somebody is who computed before this sample, since a task that begins has its start-up before it; the rest elsewhere.
+// Within each of these by length.
 const std::vector<DeviceAccountant::Piece>& DeviceAccountant::lay_out(const UtilSample& sample) {
   const Nanos busy = busy_ns(sample);
   pieces_.assign(1, {sample.begin, sample.end, busy});
   if (!job_.batch.present || busy == 0) return pieces_;
+  if (is_stale(sample)) {
+    pieces_.front().busy = 0;
+    return pieces_;
+  }
   find_bounds(sample);
   struct Part {
     Nanos length = 0, busy = 0, before = 0, given = 0;

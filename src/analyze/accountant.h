@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ class DeviceAccountant {
   enum class Standing : std::uint8_t { kNobody, kThere, kComputing };
   void find_bounds(const UtilSample& sample);
   [[nodiscard]] Standing standing(Nanos begin, Nanos end, const UtilSample& sample) const;
+  [[nodiscard]] bool is_stale(const UtilSample& sample) const;
   [[nodiscard]] const std::vector<Piece>& lay_out(const UtilSample& sample);  // until the next call
   void find_kernels();
   void leave_out_the_absent();
@@ -88,6 +90,7 @@ class DeviceAccountant {
   Unlisted unlisted_;
   std::vector<std::size_t> around_;  // positions in uses_ of those that touch the sample at hand, in order …
   std::size_t next_ = 0;             // … and of the first that begins after it: ten thousand tasks are not all asked
+  std::optional<Nanos> left_at_;     // when the last of those ended that are before it
   std::vector<Nanos> cuts_;          // instants where the account of idle time may change, in order …
   std::size_t next_cut_ = 0;         // … and the first after what was accounted for
   std::vector<Slice> slices_;

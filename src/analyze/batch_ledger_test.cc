@@ -55,6 +55,22 @@ TEST(BatchLedger, WithoutWaitingTasksAFreeGpuHasNoTask) {
   EXPECT_EQ(l.total(Account::kTaskWaiting), 0);
 }
 
+// The driver's reading is of its last period, of up to a second.
+TEST(BatchLedger, AReadingJustAfterTheLastTaskIsOfItsKernels) {
+  RecordingBuilder builder(20, 0.5);
+  builder.gpu(0, [](double t) { return t <= 10.5 ? 1.0 : 0.0; }).task("only", 100, {0}, 0, 10);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "only"), 10, 1e-6);
+  EXPECT_NEAR(total(l, Account::kUseful), 10, 1e-6);
+  EXPECT_NEAR(total(l, Account::kNoTask), 10, 1e-6);
+}
+
+TEST(BatchLedger, KernelsLongAfterTheLastTaskAreSomebodys) {
+  RecordingBuilder builder(20, 0.5);
+  builder.gpu(0, [](double) { return 1.0; }).task("only", 100, {0}, 0, 10);
+  EXPECT_NEAR(total(whole(builder.build()), Account::kUseful), 19, 1e-6);
+}
+
 TEST(BatchLedger, KernelsOfAnAttemptThatDidNotSucceedAreDiscarded) {
   for (const char* outcome : {"failed", "gpu_out_of_memory", "interrupted", "device_lost", ""}) {
     const Ledger l = whole(RecordingBuilder(20)

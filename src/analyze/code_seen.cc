@@ -95,6 +95,7 @@ CodeSeen code_seen(const Recording& recording, const WatchedJob& watched, const 
   seen.roles = loop_roles(recording, watched);
   seen.workers = worker_looks(watched);
   seen.other_threads = thread_code(watched);
+  seen.interpreter_taken = interpreter_taken_at_most(watched);
   const auto left_out = [](const Loss& loss) { return loss.what == info(LossKind::kStackLeftOut).name; };
   seen.one_python_thread_each =
       one_python_thread_each(watched) && std::none_of(recording.losses.begin(), recording.losses.end(), left_out);

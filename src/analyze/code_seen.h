@@ -22,6 +22,7 @@ struct CodeSeen {
   std::map<std::string, LoopRole> roles;  // those that are known
   WorkerLooks workers;
   std::vector<ThreadCode> other_threads;
+  double interpreter_taken = 0;         // nanoseconds at most: interpreter_taken_at_most()
   bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at
   bool loader_traced = false;           // functions or operators of a data loader are in a profiler's trace
   bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own

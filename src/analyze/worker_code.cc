@@ -2,6 +2,7 @@
 #include "analyze/worker_code.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <span>
@@ -358,6 +359,22 @@ std::vector<ThreadCode> thread_code(const WatchedJob& watched) {
     if (!one.place.empty() || !one.asleep.empty()) code.push_back(std::move(one));
   }
   return code;
+}
+
+double interpreter_taken_at_most(const WatchedJob& watched) {
+  constexpr double kDeviations = 2;  // of chance
+  double taken = 0;
+  for (const auto& [process, looks] : watched.stacks.looks) {
+    const auto all = looks.all();
+    if (all.empty() || !watched.job.holds[static_cast<std::size_t>(process)]) continue;
+    const auto number = static_cast<double>(all.size());
+    const auto with = static_cast<double>(
+        std::count_if(all.begin(), all.end(), [&](const ListRow& look) { return looks.beside(look).has_interpreter; }));
+    const double share = with / number;
+    const double chance = kDeviations * std::sqrt(share * (1 - share) / number);
+    taken += std::min(1.0, share + chance) * static_cast<double>(all.back().at - all.front().at);
+  }
+  return taken;
 }
 
 bool one_python_thread_each(const WatchedJob& watched) {

@@ -77,6 +77,9 @@ struct ThreadCode {
   double looks = 0;             // at the main thread, of which these are shares
 };
 [[nodiscard]] std::vector<ThreadCode> thread_code(const WatchedJob& watched);
+// For how many nanoseconds some other thread of a process on a GPU had the interpreter in all, kernels running or not:
+// by the looks at its main thread, and what it may be at most, as these are some more or fewer by chance.
+[[nodiscard]] double interpreter_taken_at_most(const WatchedJob& watched);
 // Whether the stacks of all processes of the job on GPUs were read, and none ever had another thread of Python.
 [[nodiscard]] bool one_python_thread_each(const WatchedJob& watched);
 

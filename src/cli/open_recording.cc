@@ -41,8 +41,10 @@ Result<std::string> last_but(const Shelf& shelf, std::size_t n) {
   const std::vector<std::string> names = shelf.names();
   if (n < names.size()) return names[n];
   if (names.empty())
-    return fail(Errc::kNotFound, fmt::format("there is no last recording: {} is empty", shelf.directory()),
-                "headroom run CMD makes one; headroom why LOG explains a log of nvidia-smi");
+    return fail(
+        Errc::kNotFound, fmt::format("there is no last recording: {} is empty", shelf.directory()),
+        "headroom run CMD makes one; one that was made with --output has the name of its file, and headroom why LOG "
+        "explains a log of nvidia-smi");
   return fail(
       Errc::kNotFound,
       fmt::format("there is no last~{}: {} holds {}", n, shelf.directory(), count_of(names.size(), "recording")),

@@ -258,7 +258,7 @@ TEST(Starts, TheStartOfWhatStartsTheRanksIsStartUp) {
   const Finding* start = find(e, Cause::kStartupLoad);
   ASSERT_NE(start, nullptr) << e.headline;
   EXPECT_NEAR(seconds(start->cost()), 20, 1.5);
-  EXPECT_THAT(start->evidence, Contains(HasSubstr("no process of the job was on the GPU yet")));
+  EXPECT_THAT(start->evidence, Contains(HasSubstr("no process that used a GPU later had been started yet")));
   EXPECT_EQ(titled(e, "none of its processes was on the GPU"), nullptr);
 }
 

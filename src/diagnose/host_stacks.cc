@@ -20,6 +20,17 @@
 
 namespace headroom::diagnose {
 
+bool say_that_it_waits_for_kernels(const Analysis& a, Finding& finding) {
+  if (a.code.kernel_waits.share < a.limits[Threshold::kChannelShare]) return false;
+  const bool ranks = devices_of_ranks(a).size() > 1;
+  finding.evidence.push_back(
+      fmt::format("{} in {}, in {} of the looks at {} stacks: what comes after that does not overlap with the kernels "
+                  "that it waited for",
+                  ranks ? "the processes on the GPUs wait for their kernels" : "it waits for its kernels",
+                  a.code.kernel_waits.place, human_percent(a.code.kernel_waits.share), ranks ? "all their" : "its"));
+  return true;
+}
+
 double ran_at_most(const HostSummary& s, const Claims& claims) {
   return (s.owner_cpu + s.owner_delay + s.owner_threads) / std::max(1e-9, part_claimed(claims));
 }
@@ -213,15 +224,6 @@ void may_be_at_a_prompt(const Analysis& a, const HostSummary& s, Finding& findin
   finding.title = fmt::format("The GPU waits for somebody at a {}", at_a_notebook ? "notebook" : "terminal");
 }
 
-void say_that_it_waits_for_kernels(const Analysis& a, Finding& finding) {
-  const bool ranks = devices_of_ranks(a).size() > 1;
-  finding.evidence.push_back(
-      fmt::format("{} in {}, in {} of the looks at {} stacks: what comes after that does not overlap with the kernels "
-                  "that it waited for",
-                  ranks ? "the processes on the GPUs wait for their kernels" : "it waits for its kernels",
-                  a.code.kernel_waits.place, human_percent(a.code.kernel_waits.share), ranks ? "all their" : "its"));
-}
-
 std::string advice_on_code(const Analysis& a, const HostSummary& s, const Finding& finding) {
   const Claims& claims = finding.claims;
   if (finding.by_threads)
@@ -274,8 +276,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.evidence.insert(finding.evidence.begin(), looks);
   }
   may_be_at_a_prompt(a, s, finding);
-  if (!in_pauses && a.code.kernel_waits.share >= a.limits[Threshold::kChannelShare])
-    say_that_it_waits_for_kernels(a, finding);
+  if (!in_pauses) say_that_it_waits_for_kernels(a, finding);
   finding.advice =
       for_a_core ? "fewer processes or threads on " + these_cores(s.usable_cores) : advice_on_code(a, s, finding);
   if (none_ran) {

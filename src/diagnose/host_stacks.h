@@ -26,6 +26,9 @@ namespace headroom::diagnose {
 // Whether stacks show that most of it is code that no step needs: it was seen at some times only.
 [[nodiscard]] bool at_times_only(const Analysis& a, const Claims& claims);
 
+// Says where it waits for its kernels, where it does so in a good part of the looks. Gives whether it said so.
+bool say_that_it_waits_for_kernels(const Analysis& a, Finding& finding);
+
 // Makes the finding one about the code that stacks have named.
 void follow_the_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
 

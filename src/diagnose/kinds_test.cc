@@ -36,6 +36,14 @@ TEST(Kinds, WhoIsSeenInLaunchesAgainAndAgainLaunchesManyShortKernels) {
   EXPECT_NE(running(dumps, {"train (/u/train.py:1)", "log (/u/train.py:9)"}).cause, Cause::kLaunchBound);
 }
 
+TEST(Kinds, GarbageCollectionIsTheCodeItselfAndNoLoading) {
+  const Finding finding =
+      running(kAwaits, {"train (/u/train.py:1)", "tidy (/u/train.py:9)", "gc.collect() (/u/train.py:10)"});
+  EXPECT_EQ(finding.cause, Cause::kHostGraphBuilding) << finding.title;
+  EXPECT_THAT(finding.title, HasSubstr("The GPU waits for garbage collection in the training process: tidy"));
+  EXPECT_THAT(finding.advice, HasSubstr("gc.collect() less often"));
+}
+
 // Each `every` seconds: kernels, and then a second of which `part` waits for the disk.
 Finding synced(double every, double part) {
   RecordingBuilder builder(100);
@@ -137,22 +145,30 @@ TEST(Kinds, WhatIsReadNowAndThenAndWasBeforeTheFirstKernelMayBeTheSame) {
               ElementsAre(Cause::kInputInMainProcess, Cause::kDuplicatePreprocessing));
 }
 
-// Each second: kernels for 0.7 of it, and then code beside which another thread has the interpreter for a third of the
-// time.
-TEST(Kinds, TheInterpreterCostsNoMoreThanTheTimeInWhichAnotherThreadHadIt) {
+// Each second: kernels for 0.7 of it, and then code; in each third one another thread has the interpreter beside that
+// code, or all the time.
+Finding beside_the_interpreter(bool all_the_time) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.7; }).sleeping_in(WaitChannel::kRunning, 0.5);
   builder.process(7, 1, 0, 60, 0.4).context(7, 0, 0, 60);
+  const std::vector<std::string> packs{"run (/u/train.py:19)", "pack (/u/train.py:20)"};
   for (int i = 0; i < 60; ++i) {
-    builder.stacks(7, i, i + 0.7, kAwaits).stacks(7, i + 0.7, i + 1, {"train (/u/train.py:1)", "mix (/u/train.py:9)"});
-    builder.stacks({7, 1.0 * i, i + 1.0, {"run (/u/train.py:19)", "pack (/u/train.py:20)"}, 1, i % 3 == 0});
+    const bool third = i % 3 == 0;
+    builder.stacks(7, i, i + 0.3, {"train (/u/train.py:1)", "mix (/u/train.py:9)"}).stacks(7, i + 0.3, i + 1, kAwaits);
+    builder.stacks({7, 1.0 * i, i + 0.3, packs, 1, third})
+        .stacks({7, i + 0.3, i + 1.0, packs, 1, third && all_the_time});
   }
-  const Finding finding = explain(builder.build()).findings.front();
+  return explain(builder.build()).findings.front();
+}
+
+TEST(Kinds, TheInterpreterCostsNoMoreThanTheTimeInWhichAnotherThreadHadIt) {
+  const Finding finding = beside_the_interpreter(false);
   ASSERT_THAT(finding.candidates, Contains(Cause::kGilContention)) << finding.title;
   const OwnLimit* own = finding.limit_of(Cause::kGilContention);
   ASSERT_NE(own, nullptr) << finding.bound;
   EXPECT_NEAR(own->high, 1 / (1 - 0.1), 0.04);
-  EXPECT_THAT(own->condition, HasSubstr("if no other thread had the interpreter (GIL) then"));
+  EXPECT_THAT(own->condition, HasSubstr("if no other thread had the interpreter (GIL):"));
+  EXPECT_EQ(beside_the_interpreter(true).limit_of(Cause::kGilContention), nullptr) << "all of it may have been then";
 }
 
 // Each second: kernels for 0.7 of it, and then code of its own. `awaits`: it waits for all of them.

@@ -90,7 +90,7 @@ TEST(Likely, WhoSleepsBeforeItStartsLoadsNothingAndCompilesNothing) {
       std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) { return finding.asleep; });
   ASSERT_NE(waits, e.findings.end()) << everything(e);
   EXPECT_THAT(waits->title, HasSubstr("before its first kernel the process sleeps or waits"));
-  EXPECT_THAT(waits->advice, HasSubstr("no cache saves it"));
+  EXPECT_THAT(waits->advice, HasSubstr("end that wait"));
   const Finding* compiles = find_single(e, Cause::kCompileWarmup);
   ASSERT_TRUE(compiles && compiles->gain) << everything(e);
   EXPECT_THAT(compiles->bound, Not(HasSubstr("of other time that may have the same cause")));

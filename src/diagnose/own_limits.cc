@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "base/human.h"
@@ -113,31 +112,24 @@ std::optional<OwnLimit> limit_of_code(const Analysis& a, Cause cause, const Clai
                   human_duration(static_cast<Nanos>(*ran))));
 }
 
-// The interpreter costs no more than the time in which another thread had it, by the looks at the main one: of these
-// some are more by chance. What lies in accounts in which no other thread was seen counts whole; nothing where the main
-// one waits for a lock, which a thread may have without the interpreter.
+// The interpreter costs no more than the time in which another thread had it, and in which the main one wanted a core:
+// who is handed the interpreter has to be woken. (Which of the looks were at idle time is not told where kernels and
+// pauses come within one reading, so that all count.) Nothing where the main one waits for a lock, which a thread may
+// have without the interpreter.
 std::optional<OwnLimit> limit_of_interpreter(const Analysis& a, const Claims& claims) {
-  constexpr double kDeviations = 2, kFewest = 20;  // of chance; looks
-  const auto beside = [&](Account account) -> const ThreadCode* {
-    const auto& threads = a.code.other_threads;
-    const auto code =
-        std::find_if(threads.begin(), threads.end(), [&](const ThreadCode& one) { return one.account == account; });
-    return code == threads.end() || code->looks < kFewest ? nullptr : &*code;
-  };
-  const ThreadCode* most = beside(main_account(claims));
-  if (!most || most->with_interpreter < a.limits[Threshold::kChannelShare] ||
-      share_in(a, claims, stacks::Family::kLock) >= a.limits[Threshold::kMaterial])
-    return std::nullopt;
-  double gone = 0;
-  for (const ClaimedPiece& piece : claims) {
-    const ThreadCode* code = beside(piece.account);
-    const double share = code ? code->with_interpreter : 1;
-    const double chance = code ? kDeviations * std::sqrt(share * (1 - share) / code->looks) : 0;
-    gone += std::min(1.0, share + chance) * static_cast<double>(piece.end - piece.begin);
-  }
-  return limit_of_part(a, Cause::kGilContention, claims, gone,
-                       fmt::format("if no other thread had the interpreter (GIL) then: one had it for {} of it at most",
-                                   human_duration(static_cast<Nanos>(gone))));
+  constexpr double kFewest = 20;  // looks
+  const bool often = std::any_of(a.code.other_threads.begin(), a.code.other_threads.end(), [&](const ThreadCode& one) {
+    return one.account == main_account(claims) && one.looks >= kFewest &&
+           one.with_interpreter >= a.limits[Threshold::kChannelShare];
+  });
+  if (!often || share_in(a, claims, stacks::Family::kLock) >= a.limits[Threshold::kMaterial]) return std::nullopt;
+  const double wanted = host_during(a.job, a.devices, claims).owner_delay * static_cast<double>(length(claims));
+  const double gone = a.code.interpreter_taken + wanted;
+  return limit_of_part(
+      a, Cause::kGilContention, claims, gone,
+      fmt::format("if no other thread had the interpreter (GIL): one had it, or its main thread wanted "
+                  "a core, for {} at most",
+                  human_duration(static_cast<Nanos>(gone))));
 }
 
 std::optional<OwnLimit> limit(const Analysis& a, Cause cause, const Claims& claims) {

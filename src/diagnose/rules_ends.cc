@@ -51,13 +51,17 @@ bool ended_by_others(const Analysis& a) {
                         }));
 }
 
-// Whether the process on the GPU was on a lock in this time while nothing of the job ran that could have let go of it.
-bool locked(const Analysis& a, const Claims& claims) {
+// Whether the process on the GPU was asleep in this time as on a lock, or for another thread, while hardly anything of
+// the job ran that could have woken it.
+bool waits_for_nobody(const Analysis& a, const Claims& claims) {
   const HostSummary s = host_during(a.job, a.devices, claims);
   if (s.waiting_in({WaitChannel::kFutex}) < a.limits[Threshold::kCovers]) return false;
-  if (share_in(a, claims, stacks::Family::kLock) < a.limits[Threshold::kCovers]) return false;
   const Work work = work_during(a, claims, [](const RecordedProcess& process) { return process.facts.in_job; });
   return work.cores < a.limits[Threshold::kHangTrickle];
+}
+
+bool at_a_lock(const Analysis& a, const Claims& claims) {
+  return share_in(a, claims, stacks::Family::kLock) >= a.limits[Threshold::kCovers];
 }
 
 bool is_asleep(const Activity& did, std::initializer_list<WaitChannel> channels) {
@@ -152,6 +156,7 @@ struct Holding {
   bool over = false;          // the job has ended ...
   bool no_memory = false;     // ... for want of memory
   bool by_itself = false;     // ... and nobody else ended it: what hangs does not end by itself, and well
+  bool ended_asleep = false;  // ... and others ended it, while it waited for somebody and hardly anything of it ran
 
   [[nodiscard]] bool may_hang() const { return hung || (waits && !child && !by_itself); }
   [[nodiscard]] bool asleep(const Analysis& a) const {
@@ -176,6 +181,7 @@ Holding holding(const Analysis& a, const Claims& claims) {
   held.over = !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code.has_value();
   held.no_memory = last_words_of_memory(a) && !ended_by_others(a);
   held.by_itself = held.over && (a.meta.exit_code == 0 || held.no_memory);
+  held.ended_asleep = held.may_hang() && !held.hung && ended_by_others(a) && waits_for_nobody(a, claims);
   return held;
 }
 
@@ -188,9 +194,10 @@ void say_whether_it_may_hang(const Holding& held, Finding& finding) {
     finding.told_apart_from.push_back(held.no_memory ? "a hang: the job had run out of memory"
                                                      : "a hang: the job then ended by itself, with exit code 0");
   }
-  if (!held.hung) return;
+  if (!held.hung && !held.ended_asleep) return;
   std::reverse(finding.candidates.begin(), finding.candidates.end());
-  finding.title = "Nothing of the job moved after its last kernel";
+  finding.title = held.hung ? "Nothing of the job moved after its last kernel"
+                            : "The job waited after its last kernel until it was ended, and hardly anything of it ran";
 }
 
 void say_what_it_had_started(const Analysis& a, const Work& child, const HostSummary& then, Finding& finding) {
@@ -219,7 +226,7 @@ void advise(const Analysis& a, const Holding& held, bool hangs, Finding& finding
   }
   if (held.child)
     finding.advice = "free the device before that process starts, or start it while the GPU still computes";
-  if (held.hung || hangs)
+  if (held.hung || held.ended_asleep)
     finding.advice =
         held.over
             ? fmt::format("in the next run, {} before it is ended: it names what each thread waits for", stack_dump(a))
@@ -262,8 +269,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
     return only(std::move(finding));
   }
   if (longest < a.limits.time(Threshold::kHeldLong)) finding.confidence = Confidence::kLow;
-  const bool hangs =
-      held.may_hang() && !held.hung && ended_by_others(a) && locked(a, finding.claims) && alone(a, finding.claims);
+  const bool hangs = held.ended_asleep && at_a_lock(a, finding.claims) && alone(a, finding.claims);
   if (hangs) say_that_it_hung(finding);
   // A process that works may well validate what it trained.
   if (held.may_hang()) finding.told_apart_from.push_back("validation or a pause: no kernel came afterwards");

@@ -49,6 +49,12 @@ void say_that_it_wants_cores(const HostSummary& s, bool threads, const Causes& w
   finding.threads_hardly_ran = !threads && s.helpers == 0;
 }
 
+// What else helps who wants a core and waits for its kernels, too.
+void may_keep_the_queue_full(const Analysis& a, bool in_pauses, Finding& finding) {
+  if (!in_pauses && say_that_it_waits_for_kernels(a, finding))
+    finding.advice += "; or let it wait for its kernels less often: a full queue of them hides what its thread takes";
+}
+
 // What code may be that no stack names.
 void say_what_code_may_be(const Analysis& a, const HostSummary& s, bool in_pauses, const Causes& waits,
                           Finding& finding) {
@@ -111,7 +117,10 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
                                ? std::string(kCoresOfItsOwn)
                                : fmt::format("{}: if the main thread is in a CUDA synchronisation, this is wrong",
                                              has_stacks(a) ? std::string(kNativeStacks) : stack_dump(a));
-  if (!code_in(a, finding.claims).empty() && !finding.cause) follow_the_stacks(a, s, in_pauses, finding);
+  if (finding.cause)
+    may_keep_the_queue_full(a, in_pauses, finding);
+  else if (!code_in(a, finding.claims).empty())
+    follow_the_stacks(a, s, in_pauses, finding);
   finding.asleep = all_asleep(a, s, finding.claims);
   finding.mostly_waits = mostly_asleep(a, s, finding.claims);
   if (main_asleep(a, s, finding.claims) || finding.mostly_waits) follow_the_wait(a, s, in_pauses, finding);

@@ -180,7 +180,7 @@ Finding about(const Analysis& a, Claims claims) {
   if (provisional) say_it_is_provisional(a, finding);
   if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
     finding.evidence.push_back(
-        fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
+        fmt::format("for {} of it no process that used a GPU later had been started yet", human_duration(before)));
   std::vector<std::string> no_core = starved_sentence(a, host_during(a.job, a.devices, finding.claims));
   const bool starved = !no_core.empty();
   append(finding.evidence, std::move(no_core));

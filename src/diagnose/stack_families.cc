@@ -97,6 +97,7 @@ void follow_the_family(const Analysis& a, const HostSummary& s, bool in_pauses, 
   if (is_most(a, families[stacks::Family::kMetrics], finding.cost())) follow_the_metrics(in_pauses, finding);
   constexpr std::array kCauses{std::pair(stacks::Family::kLogging, Cause::kLoggingUpload),
                                std::pair(stacks::Family::kGraph, Cause::kHostGraphBuilding),
+                               std::pair(stacks::Family::kGarbage, Cause::kHostGraphBuilding),
                                std::pair(stacks::Family::kCompile, Cause::kCompileWarmup),
                                std::pair(stacks::Family::kAllocator, Cause::kAllocatorChurn)};
   for (const auto& [family, cause] : kCauses) {
@@ -113,6 +114,11 @@ void follow_the_family(const Analysis& a, const HostSummary& s, bool in_pauses, 
     if (family == stacks::Family::kLogging) finding.advice = "do it less often, or from a thread or process of its own";
     if (family == stacks::Family::kAllocator)
       finding.advice = "leave that call out: the framework keeps freed memory for what is allocated next";
+    if (family == stacks::Family::kGarbage)
+      finding.advice =
+          "call gc.collect() less often, or not at all: Python counts references besides; gc.freeze() after the set-up "
+          "makes "
+          "each call cheaper";
   }
 }
 

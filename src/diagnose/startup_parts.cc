@@ -95,7 +95,7 @@ void loads_unseen(const Analysis& a, Nanos compiled, Finding& finding) {
   finding.cause = Cause::kStartupLoad;
   finding.confidence = Confidence::kLow;
   finding.evidence.push_back(
-      fmt::format("for {} of it no process of the job was on its GPU yet, and what such a process had started used "
+      fmt::format("for {} of it a process that used a GPU later had no context there yet, and what it had started used "
                   "hardly any CPU",
                   human_duration(before)));
   finding.evidence.push_back(fmt::format(
@@ -168,8 +168,7 @@ void may_only_wait(const Analysis& a, Finding& finding) {
   finding.asleep = true;
   finding.title = "Start-up: before its first kernel the process sleeps or waits";
   finding.evidence.push_back(owner_sentence(s));
-  finding.advice =
-      "see what it waits for there (headroom stacks): end that wait, or take the GPU after it; no cache saves it";
+  finding.advice = "see what it waits for there (headroom stacks): end that wait, or take the GPU after it";
 }
 
 Claims before_who_asks(const Analysis& a, const Claims& startup) {

@@ -86,6 +86,24 @@ TEST(Waits, AWaitForACoreIsNotAllOfItWhereStorageIsWrittenBetween) {
   EXPECT_THAT(writing.findings[0].candidates, Contains(Cause::kCheckpointSync));
 }
 
+TEST(Waits, WhoWantsACoreAndWaitsForItsKernelsInEachStepSaysBoth) {
+  const auto first = [](double waits) {
+    RecordingBuilder builder(100);
+    builder.machine(2, 2).gpu(0, [](double) { return 0.7; }).context(100, 0, 0, 100);
+    builder.process({100, 1, 0, 100, 0.05, true, {cell(Metric::kRunDelay, 300'000'000)}});
+    for (int i = 0; i < 100; ++i) {
+      builder.stacks(100, i, i + 1 - waits, {"train (/u/train.py:1)", "pad (/u/train.py:9)"});
+      builder.stacks(100, i + 1 - waits, i + 1, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+    }
+    return explain(builder.build()).findings.front();
+  };
+  const Finding both = first(0.6);
+  EXPECT_EQ(both.cause, Cause::kCpuOversubscribed) << both.title;
+  EXPECT_THAT(both.evidence, Contains(HasSubstr("it waits for its kernels in train (train.py), in 60 % of the looks")));
+  EXPECT_THAT(both.advice, HasSubstr("wait for its kernels less often"));
+  EXPECT_THAT(first(0.1).advice, Not(HasSubstr("for its kernels")));
+}
+
 TEST(Waits, MoreWorkersAreNotRefusedWhileCoresAreLeft) {
   const auto loader = [](double used) {
     RecordingBuilder builder(100);

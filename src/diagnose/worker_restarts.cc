@@ -21,14 +21,19 @@ bool waits_for_workers(const Analysis& a, const Slice& slice) {
          a.ledger.places[static_cast<std::size_t>(slice.where)] == info(stacks::Family::kLoaderWait).label;
 }
 
-// A program that lives in pauses only serves something else than the work between them.
-bool lives_in(const std::vector<Window>& pauses, Nanos start, Nanos end, double most) {
+// How much of [start, end) lies in pauses.
+Nanos paused_in(const std::vector<Window>& pauses, Nanos start, Nanos end) {
   Nanos paused = 0;
   auto pause = std::lower_bound(pauses.begin(), pauses.end(), start,
                                 [](const Window& window, Nanos at) { return window.end <= at; });
   for (; pause != pauses.end() && pause->begin < end; ++pause)
     paused += std::min(pause->end, end) - std::max(pause->begin, start);
-  return static_cast<double>(paused) >= most * static_cast<double>(end - start);
+  return paused;
+}
+
+// A program that lives in pauses only serves something else than the work between them.
+bool lives_in(const std::vector<Window>& pauses, Nanos start, Nanos end, double most) {
+  return static_cast<double>(paused_in(pauses, start, end)) >= most * static_cast<double>(end - start);
 }
 
 // How long it is known to have lived.
@@ -38,9 +43,11 @@ Nanos known_end(const Analysis& a, const RecordedProcess& process) {
   return seen == a.last_seen.end() ? *process.facts.end : std::min(*process.facts.end, seen->second);
 }
 
-// Likewise whenever it ended since it was last seen: with the pause that was there, or with the next one.
+// Likewise whenever it ended since it was last seen: with the pause that was there, or with the next one. Who was there
+// while kernels ran for long does not, however long the pauses are.
 bool surely_lives_in(const Analysis& a, const std::vector<Window>& pauses, const RecordedProcess& process) {
   const Nanos start = process.facts.start, seen = known_end(a, process), gone = *process.facts.end;
+  if (seen - start - paused_in(pauses, start, seen) >= a.limits.time(Threshold::kRestartClose)) return false;
   const double most = a.limits[Threshold::kWorkersFull];
   if (!lives_in(pauses, start, gone, most)) return false;
   auto next = std::lower_bound(pauses.begin(), pauses.end(), seen,

@@ -32,27 +32,35 @@ void of_workers(Recording& recording, const std::function<void(Process&)>& chang
 }
 
 // Epochs of 20 s, with two workers each, of which the first `set_up` wait for the workers.
-Recording anew_each_epoch(double set_up, bool stacks = false) {
+Recording anew_each_epoch(double set_up, bool stacks = false, double life = 20) {
   RecordingBuilder builder(100);
   builder.gpu(0, [=](double t) { return std::fmod(t - 0.001, 20) < set_up && t > 20 ? 0.0 : 1.0; });
   builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100);
   for (int epoch = 0; epoch < 5; ++epoch)
     for (int worker = 0; worker < 2; ++worker)
-      builder.process(101 + 2 * epoch + worker, 100, 20 * epoch + 0.1, 20 * epoch + 20, 0.3);
+      builder.process(101 + 2 * epoch + worker, 100, 20 * epoch + 0.1, 20 * epoch + life, 0.3);
   if (stacks) builder.stacks(100, 0, 100, kAtItsLoader);
   return builder.build();
 }
 
 TEST(WorkerRestarts, WhatStacksWaitForIsNoProgramThatLivesInPauses) {
-  const Explanation plain = explain(anew_each_epoch(15));
+  const Explanation plain = explain(anew_each_epoch(19, false, 19.5));
   const Finding* once = find_single(plain, Cause::kEpochWorkerRestart);
   ASSERT_NE(once, nullptr);
-  EXPECT_NEAR(seconds(once->cost()), 15, 1) << "only those of the first epoch surely lived beside kernels";
-  const Explanation e = explain(anew_each_epoch(15, true));
+  EXPECT_NEAR(seconds(once->cost()), 19, 1) << "only those of the first epoch surely lived beside kernels";
+  const Explanation e = explain(anew_each_epoch(19, true, 19.5));
+  const Finding* restarts = find_single(e, Cause::kEpochWorkerRestart);
+  ASSERT_NE(restarts, nullptr) << e.findings.front().title;
+  EXPECT_NEAR(seconds(restarts->cost()), 76, 1);
+  EXPECT_THAT(restarts->evidence, Contains(HasSubstr("at least 8 worker processes")));
+}
+
+// Three quarters of their life are pauses, and they were there for the rest, too.
+TEST(WorkerRestarts, WhoIsThereWhileKernelsRunIsAWorkerHoweverLongItsPausesAre) {
+  const Explanation e = explain(anew_each_epoch(15));
   const Finding* restarts = find_single(e, Cause::kEpochWorkerRestart);
   ASSERT_NE(restarts, nullptr) << e.findings.front().title;
   EXPECT_NEAR(seconds(restarts->cost()), 60, 1);
-  EXPECT_THAT(restarts->evidence, Contains(HasSubstr("at least 8 worker processes")));
 }
 
 // Who is told to end does so by SIGTERM; who is killed has failed.

@@ -22,7 +22,7 @@
 namespace headroom {
 
 bool is_time(std::string_view cell) {
-  if (cell.size() < 8 || cell.find(':') == std::string_view::npos) return false;
+  if (cell.size() < 8 || (cell.find(':') == std::string_view::npos && !is_pointed_time(cell))) return false;
   DateOrderFinder finder;
   return TimeReader({}).read(cell) || finder.add(cell);
 }

@@ -108,7 +108,7 @@ constexpr std::array kSpellings{
     Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
     Spelling{"last", "utilization.gpu", Needs::kGpuAndUnit, "%"},  // HWiNFO's "GPU-Last [%]" in German
     Spelling{"sm", "utilization.gpu", Needs::kGpu, "%"},
-    Spelling{"sm", "clocks.sm", Needs::kGpu, "MHz"},
+    Spelling{"sm", "clocks.sm", Needs::kUnit, "MHz"},
     Spelling{"", "power.draw", Needs::kGpu, "W"},
     Spelling{"", "temperature.gpu", Needs::kGpu, "C"},
     Spelling{"", "clocks.sm", Needs::kGpu, "MHz"},
@@ -597,7 +597,9 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   // An AMD GPU's "GFX Activity" is its use, or a counter of it, beside which "GPU use (%)" stands.
   if (text == "active sm" && std::find(said.begin(), said.end(), "gfx") != said.end())
     text = "util", column.second = true;
-  if (text == "proc" && column.gpu) text = "util";  // glances' "gpu_nvidia0_proc"
+  if (text == "proc" && column.gpu) text = "util";                                // glances' "gpu_nvidia0_proc"
+  const bool of_cpu = std::find(said.begin(), said.end(), "core") != said.end();  // perhaps: "core_mhz"
+  if (text == "sm" && of_cpu && !column.says_gpu) return std::nullopt;
   const bool has_unit = !column.unit.empty() || (text.empty() && column.gpu && gpu_words > 1);  // "system.gpu.0.gpu"
   const Spelling* const known = spelling_of(text, column, has_unit);
   if (!known) return std::nullopt;

@@ -69,6 +69,9 @@ TEST(ColumnWords, SpellingsOfOneThing) {
 TEST(ColumnWords, WhereAPartIsNamedItsUnitTellsWhatIsMeant) {
   EXPECT_EQ(read_as("gpu_sm_pct"), "utilization.gpu in %");
   EXPECT_EQ(read_as("gpu_sm_mhz"), "clocks.sm in MHz");
+  EXPECT_EQ(read_as("sm_mhz"), "clocks.sm in MHz");
+  EXPECT_EQ(read_as("graphics_mhz"), "clocks.sm in MHz");
+  EXPECT_EQ(read_as("core_mhz"), "") << "a core may be the CPU's";
   EXPECT_EQ(read_as("gpu_membw_pct"), "utilization.memory in %");
   EXPECT_EQ(read_as("gpu_mem_bw_util"), "utilization.memory");
   EXPECT_EQ(read_as("gpu_w"), "power.draw in W");

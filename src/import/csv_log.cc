@@ -80,12 +80,15 @@ class CsvReader {
     if (names.empty()) return {};
     split_cells(names, ',', cells_);
     const bool renames = names.find('=') != std::string_view::npos;
-    for (const std::string_view given : cells_) {
+    for (std::string_view& given : cells_) {
       const std::size_t equals = given.find('=');
       if (renames && equals == std::string_view::npos)
         return fail(Errc::kInvalidInput, fmt::format("--columns: '{}' is no name=metric, as the others are", given));
-      const std::string_view name = renames ? given.substr(equals + 1) : given;
-      if (renames) renamed_.emplace_back(trim(given.substr(0, equals)), name);
+      const std::string_view name = known_name(renames ? given.substr(equals + 1) : given);
+      if (renames)
+        renamed_.emplace_back(trim(given.substr(0, equals)), name);
+      else
+        given = name;
       if (options_.columns.empty() || name == kSkipped || csv_column(name)) continue;
       const auto guess = closest_column(name);
       return fail(Errc::kInvalidInput, fmt::format("--columns: no column is called '{}'", name),
@@ -95,6 +98,12 @@ class CsvReader {
     if (renames) return {};
     header_is_given_ = true;
     return use(cells_, 0);
+  }
+
+  // "gpu0_mem_used" for "gpu0_mem"; else the name as it is.
+  std::string_view known_name(std::string_view name) {
+    std::string used = fmt::format("{}_used", name);
+    return !csv_column(name) && csv_column(used) ? made_names_.emplace_back(std::move(used)) : name;
   }
 
   // A name as --columns has it.

@@ -479,6 +479,7 @@ TEST(NvidiaSmi, AnUnreadableTimeIsSaidWithLineAndColumn) {
   EXPECT_EQ(detail(r, "unreadable_row"), "first at line 4, column 1: cannot read '2025/13/05 21:13:03.500' as a time");
   const Error error = import_error("timestamp, utilization.gpu [%]\nyesterday, 5 %\nyesterday, 6 %\n");
   EXPECT_EQ(error.what, "log:2:1: cannot read 'yesterday' as a time");
+  EXPECT_THAT(error.hint, ::testing::HasSubstr("--columns NAME=timestamp names another column of them"));
   EXPECT_FALSE(error.hint.empty());
 }
 

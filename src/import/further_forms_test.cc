@@ -9,6 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr int kFormsBegin = 1'762'377'180;
+
 TEST(FurtherForms, ClocksOfAMachineAreTimesSinceABeginning) {
   const Recording r = read_log(lines_of("monotonic_ns,gpu_util\n", [](int i) {
     return fmt::format("{},9{}", 48'123'123'456'789 + i * 1'000'000'000LL, i);
@@ -332,6 +334,148 @@ TEST(FurtherForms, RowsWithoutAHeaderAreAskedForByTheirCells) {
   EXPECT_THAT(import_error("Wed Nov  5 21:13:00 2025,45 %,2 %\n").hint,
               HasSubstr("--columns timestamp,utilization.gpu,utilization.memory"));
   EXPECT_THAT(import_error("2025/11/05 21:13:00.120, 0, 71\n").hint, HasSubstr("A is 0, B is 71"));
+}
+
+TEST(FurtherForms, LinesAndAnswersOfGraphiteAreSeriesOfTheirLastParts) {
+  std::string lines, two;
+  for (int i = 0; i < 4; ++i)
+    for (const int gpu : {0, 1}) {
+      lines += fmt::format("servers.gpu07.nvidia.gpu{}.utilization_gpu {} {}\n", gpu, gpu == 0 ? 90 + i : 40,
+                           kFormsBegin + i);
+      lines += fmt::format("servers.gpu07.nvidia.gpu{}.memory_used 14011 {}\n", gpu, kFormsBegin + i);
+      lines += fmt::format("servers.gpu07.cpu.{}.utilization 77 {}\n", gpu, kFormsBegin + i);
+      two += fmt::format("n{}.gpu.0.util {} {}\n", gpu + 1, 90 + i, kFormsBegin + i);
+    }
+  const Recording r = read_log(lines);
+  expect_rows(r, 2);
+  EXPECT_EQ(r.meta.origin, "import:long-csv");
+  EXPECT_EQ(values(r, Metric::kGpuUtil, 1)[3], 0.4);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed, 1)[0], 14011.0 * (1 << 20));
+  const Recording hosts = read_log(two);
+  expect_rows(hosts, 2);
+  EXPECT_THAT(device_of(hosts.sources[1]).name, HasSubstr("n2"));
+  const std::string answer = fmt::format(
+      R"([{{"target": "a.gpu0.util", "tags": {{}}, "datapoints": [[90, {0}], [91, {1}], [92, {2}], [93, {3}], [null, {4}]]}},)"
+      R"( {{"target": "a.gpu1.util", "datapoints": [[40, {0}], [40, {1}], [40, {2}], [41, {3}]]}}])",
+      kFormsBegin, kFormsBegin + 1, kFormsBegin + 2, kFormsBegin + 3, kFormsBegin + 4);
+  expect_rows(read_log(answer), 2);
+  const std::string csv = lines_of(
+      "", [](int i) { return fmt::format("servers.gpu07.gpu1.utilization,2025-11-05 21:13:0{},{}.0", i, 90 + i); });
+  EXPECT_EQ(device_of(read_log(csv).sources[0]).index, 1);
+  expect_rows(read_log(csv));
+  const auto series_of_gpus = [](const char* form) {
+    std::string text;
+    for (const int gpu : {0, 1}) {
+      std::string series = form;
+      for (const auto& [mark, number] : {std::pair{"GPU", gpu},
+                                         {"T0", kFormsBegin},
+                                         {"T1", kFormsBegin + 1},
+                                         {"T2", kFormsBegin + 2},
+                                         {"T3", kFormsBegin + 3}})
+        for (auto at = series.find(mark); at != std::string::npos; at = series.find(mark))
+          series.replace(at, std::string_view(mark).size(), fmt::format("{}", number));
+      text += (gpu == 0 ? "[" : ", ") + series;
+    }
+    return text + "]";
+  };
+  expect_rows(
+      read_log(series_of_gpus(R"({"metric": "nvml.gpu_utilization", "scope": "host:n1,gpu:GPU", "display_name": "x", )"
+                              R"("pointlist": [[T0000, 90.0], [T1000, 91.0], [T2000, 92.0], [T3000, 93.0]]})")),
+      2);
+  expect_rows(read_log(series_of_gpus(
+                  R"({"metric": "gpu.utilization", "tags": {"host": "n1", "gpu": "GPU"}, "aggregateTags": [], )"
+                  R"("dps": {"T0": 90, "T1": 91, "T2": 92, "T3": 93}})")),
+              2);
+  EXPECT_THAT(import_error("servers.web1.load 3.1 1762377180\nservers.web1.load 3.2 1762377190\n").what,
+              HasSubstr("no reading of a GPU"));
+}
+
+TEST(FurtherForms, TablesInJsonWithTheirNamesOnceAreRead) {
+  const auto rows = [](bool newest_first) {
+    std::string text;
+    for (int i = 0; i < 4; ++i) {
+      const int at = newest_first ? 3 - i : i;
+      text += fmt::format("{}[{}, {}, 8011]", i == 0 ? "" : ", ", kFormsBegin + at, 90 + at);
+    }
+    return text;
+  };
+  const std::string names = R"(["time", "utilization_gpu", "memory_used"])";
+  std::string influx = R"({"results": [{"statement_id": 0, "series": [)";
+  for (const int gpu : {0, 1})
+    influx += fmt::format(R"({}{{"name": "nvidia_smi", "tags": {{"index": "{}"}}, "columns": {}, "values": [{}]}})",
+                          gpu == 0 ? "" : ", ", gpu, names, rows(false));
+  expect_rows(read_log(influx + "]}]}"), 2);
+  const Recording netdata = read_log(fmt::format(R"({{"labels": {}, "data": [{}]}})", names, rows(true)));
+  expect_rows(netdata);
+  EXPECT_EQ(values(netdata, Metric::kMemoryUsed)[0], 8011.0 * (1 << 20));
+  expect_rows(read_log(fmt::format(R"({{"columns": {}, "index": [0, 1, 2, 3], "data": [{}]}})", names, rows(false))));
+  EXPECT_THAT(import_error(R"({"labels": ["time", "utilization_gpu"], "data": [[1762377180], [1762377181]]})").what,
+              HasSubstr("JSON of a tool"));
+}
+
+TEST(FurtherForms, AReadingARowMayBeCalledByItsDimensionAndItsGpu) {
+  std::string text;
+  for (int i = 0; i < 4; ++i) {
+    text += fmt::format(R"({{"Timestamp": {}, "Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", )"
+                        R"("NodeId": "algo-1", "Value": 55.0}})",
+                        kFormsBegin + i) +
+            "\n";
+    for (const int gpu : {0, 1})
+      text += fmt::format(R"({{"Timestamp": {}, "Type": "gpu", "Name": "gpu{}", "Dimension": "GPUUtilization", )"
+                          R"("NodeId": "algo-1", "Value": {}.0}})",
+                          kFormsBegin + i, gpu, 90 + i) +
+              "\n";
+  }
+  expect_rows(read_log(text), 2);
+}
+
+TEST(FurtherForms, SeriesAsVictoriaMetricsExportsThemAreRead) {
+  std::string text;
+  for (const int gpu : {0, 1})
+    text += fmt::format(R"({{"metric":{{"__name__":"DCGM_FI_DEV_GPU_UTIL","gpu":"{}","modelName":"NVIDIA L4"}},)"
+                        R"("values":[90,91,92,93],"timestamps":[{}000,{}000,{}000,{}000]}})",
+                        gpu, kFormsBegin, kFormsBegin + 1, kFormsBegin + 2, kFormsBegin + 3) +
+            "\n";
+  const Recording r = read_log(text);
+  expect_rows(r, 2);
+  EXPECT_EQ(r.meta.origin, "import:prometheus");
+  EXPECT_EQ(device_of(r.sources[0]).name, "NVIDIA L4");
+}
+
+TEST(FurtherForms, DatesOfDate1AndTimesBeforeATabAreThoseOfTheirRows) {
+  const ImportOptions options{.columns = "utilization.gpu,memory.used"};
+  for (const char* front : {"Mon Mar 10 09:15:0{} UTC 2025\t", "Mon Mar 10 09:15:0{} UTC 2025 ",
+                            "Mon Mar 10 09:15:0{} 2025 ", "Mon 10 Mar 2025 09:15:0{} AM UTC "}) {
+    const std::string text = lines_of(
+        "", [&](int i) { return fmt::format(fmt::runtime(front), i) + fmt::format("{} %, 10240 MiB", 90 + i); });
+    const Recording r = read_log(text, options);
+    expect_rows(r);
+    EXPECT_EQ(r.tracks[0].at[0] / kSecond, 1'741'598'100) << front;
+    EXPECT_THAT(import_error(text).what, HasSubstr("rows of 2 cells behind a time, and no header")) << front;
+  }
+}
+
+TEST(FurtherForms, WhatOnlySeemsToBeReadingsIsToldAsWhatItIs) {
+  std::string job = "        Slurm Job Statistics\n  GPU utilization per node\n";
+  for (int gpu = 0; gpu < 4; ++gpu) job += fmt::format("    della-i14g2 (GPU {}): 65.7%\n", gpu);
+  EXPECT_THAT(import_error(job).what, HasSubstr("means of a whole job"));
+  const std::string burn =
+      "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c)\nInitialized device 0 with 40339 MB of memory, using FLOATS\n"
+      "1.0%  proc'd: 1000 (14803 Gflop/s)   errors: 0   temps: 61 C\n";
+  EXPECT_THAT(import_error(burn).hint, HasSubstr("--query-gpu"));
+}
+
+TEST(FurtherForms, ColumnsMayBeToldByTheWordsOfHeaders) {
+  std::string text;
+  for (int i = 0; i < 4; ++i) text += fmt::format("{},{}, 10240,40, 9001,\n", kFormsBegin + i, 90 + i);
+  EXPECT_THAT(import_error(text).hint, HasSubstr("--columns timestamp,A,B,C,D,-"));
+  ImportOptions options;
+  options.columns = "timestamp,gpu0_util,gpu0_mem,gpu1_util,gpu1_memory,-";
+  const Recording r = read_log(text, options);
+  expect_rows(r, 2);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed, 1)[0], 9001.0 * (1 << 20));
+  options.columns = "timestamp,cpu,-,-,-,-";
+  EXPECT_THAT(import_error(text, options).what, HasSubstr("no column is called 'cpu'"));
 }
 
 }  // namespace

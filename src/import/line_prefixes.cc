@@ -151,8 +151,43 @@ std::optional<std::string> without_prefixes(std::string_view text) {
 
 namespace {
 
-// The bytes of the time in front of a line, of up to three words; 0: there is none.
+bool has_year(std::string_view stamp) {
+  const auto words = split(stamp, ' ');
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return word.size() == 4 && word.starts_with("20") && parse_number<int>(word);
+  });
+}
+
+// A number, a half of the day or a zone ("UTC", "CEST"), and not "GPU".
+bool may_end_a_date(std::string_view word) {
+  const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const bool zone = word == "UTC" || (word.ends_with('T') && std::all_of(word.begin(), word.end(), is_upper));
+  return zone || word == "AM" || word == "PM" || std::any_of(word.begin(), word.end(), is_digit);
+}
+
+// The time that a line has before a tab, or as date(1) writes it: "Mon Feb  3 10:00:00 AM UTC 2025 87 %, …", of which
+// the longest that is one counts.
+std::size_t worded_stamp_in_front(std::string_view line) {
+  constexpr std::size_t kMostBlanks = 8, kShortest = 15;
+  const auto is_stamp = [](std::string_view stamp) {
+    return stamp.size() >= kShortest && stamp.find(':') != std::string_view::npos && TimeReader({}).read(stamp);
+  };
+  const std::size_t tab = line.substr(0, kLongestPrefix).find('\t');
+  if (tab != std::string_view::npos && is_stamp(line.substr(0, tab))) return tab;
+  if (line.empty() || line[0] == ' ' || is_digit(line[0])) return 0;
+  std::size_t found = 0, blanks = 0;
+  for (std::size_t at = line.find(' '); at < kLongestPrefix && blanks < kMostBlanks; at = line.find(' ', at + 1)) {
+    const std::string_view stamp = line.substr(0, at);
+    if (stamp.back() == ',' || stamp.back() == ' ') continue;
+    ++blanks;
+    if (has_year(stamp) && may_end_a_date(stamp.substr(stamp.rfind(' ') + 1)) && is_stamp(stamp)) found = at;
+  }
+  return found;
+}
+
+// The bytes of the time in front of a line; 0: there is none.
 std::size_t stamp_in_front(std::string_view line) {
+  if (const std::size_t worded = worded_stamp_in_front(line); worded > 0) return worded;
   constexpr std::size_t kMostWords = 3, kShortest = 15, kClock = 8;  // "Oct 12 06:00:00", "06:00:00"
   std::size_t end = 0;
   for (std::size_t word = 0; word < kMostWords; ++word) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/strings.h"
@@ -397,10 +398,8 @@ std::optional<ColumnRule> worded_column(std::string_view header) {
   if (!named->says_gpu) ++rule->rank;  // "mem_used" beside "gpu_mem_used" is the host's
   return rule;
 }
-}  // namespace
 
-std::optional<ColumnRule> csv_column(std::string_view header) {
-  if (header.size() > kLongestHeader) return std::nullopt;
+std::optional<ColumnRule> rule_for(std::string_view header) {
   if (const auto series = series_by_labels(header)) {
     auto rule = csv_column(series->name);
     if (rule) rule->gpu = series->gpu.value_or(0);
@@ -425,6 +424,21 @@ std::optional<ColumnRule> csv_column(std::string_view header) {
              rule->metric != Metric::kFan && bare.find('.') == std::string_view::npos) {
     leave_open(*rule);  // nvidia-smi writes percent
   }
+  return rule;
+}
+
+}  // namespace
+
+// Each step that reads a table asks for the same few headers again, and to tell one by its words takes a third of a
+// millisecond.
+std::optional<ColumnRule> csv_column(std::string_view header) {
+  if (header.size() > kLongestHeader) return std::nullopt;
+  constexpr std::size_t kKept = 1024;
+  thread_local std::unordered_map<std::string, std::optional<ColumnRule>> told;
+  if (const auto known = told.find(std::string(header)); known != told.end()) return known->second;
+  auto rule = rule_for(header);
+  if (told.size() == kKept) told.clear();
+  told.emplace(header, rule);
   return rule;
 }
 

@@ -29,6 +29,9 @@ constexpr std::array<std::string_view, 29> kShortWeekdays{
 // Of the day; "p. m." is Spanish.
 constexpr std::array<std::string_view, 6> kHalves{"am", "pm", "a.m.", "p.m.", "a.", "p."};
 
+// Between a date and its time: "Mar 10, 2025 @ 09:15:00.000" of Kibana, "10. mars 2025 kl. 09.15".
+constexpr std::array<std::string_view, 7> kBetween{"@", "at", "um", "kl", "kl.", "klo", "à"};
+
 // As date(1) writes them elsewhere, from the first letters by which they are known: German, French, Spanish, Italian,
 // Dutch, Portuguese. Those that begin as the English ones do are known by these.
 struct MonthWord {
@@ -117,17 +120,30 @@ bool order_matters(const Triple& triple) {
   return triple.sign != '.' && triple.parts[0].size() <= 2 && triple.parts[1].size() <= 2;  // 3.2.2025 is the third
 }
 
+// "23:30:00" for "23.30.00", as Finnish, Danish and Italian have it, and for "23-30-00"; "23:30" for "23.30". "" for
+// what is no time of the day.
+std::string with_colons(std::string_view text) {
+  const std::size_t first = text.find_first_of(".-");
+  if (first == 0 || first > 2) return "";
+  const bool seconds = text.size() == first + 6 && text[first + 3] == text[first];
+  if (!seconds && (text.size() != first + 3 || text[first] != '.')) return "";
+  std::string time(text);
+  time[first] = ':';
+  if (seconds) time[first + 3] = ':';
+  const bool digits =
+      std::all_of(time.begin(), time.end(), [](char c) { return c == ':' || is_digit(c); }) && time[first + 1] != ':';
+  return digits ? time : "";
+}
+
 class Parser {
  public:
   Parser(DateOrder order, int other_year) : order_(order), other_year_(other_year) {}
 
   bool word(std::string_view text) {
     if (text.find(':') != std::string_view::npos && is_digit(text[0])) return clock(text);
-    if (const auto triple = triple_of(text)) {
-      const bool of_day = year_ >= 0 && !time_ && triple->sign == '-' && text.size() == 8;  // 2024-01-18_07-15-40
-      return of_day ? clock(fmt::format("{}:{}:{}", triple->parts[0], triple->parts[1], triple->parts[2]))
-                    : date(*triple);
-    }
+    if (dated() && std::find(kBetween.begin(), kBetween.end(), text) != kBetween.end()) return true;
+    if (const std::string time = dated() ? with_colons(text) : ""; !time.empty()) return clock(time);
+    if (const auto triple = triple_of(text)) return date(*triple);
     if (const auto month = place_in(kMonths, text); month && may_be_month()) return named(*month, text);
     if (const auto fits = half_or_weekday(text)) return *fits;
     if (const auto month = other_month(text); month && may_be_month()) return named(*month, text);
@@ -165,6 +181,7 @@ class Parser {
                          std::find(kShortWeekdays.begin(), kShortWeekdays.end(), bare) != kShortWeekdays.end();
     return weekday ? std::optional(true) : std::nullopt;
   }
+  [[nodiscard]] bool dated() const { return year_ >= 0 && day_ > 0 && !time_; }
   bool zone(std::string_view text) {
     for (const std::string_view utc : {"GMT", "UTC"})  // "GMT+0200"
       if (text.size() > utc.size() && text.starts_with(utc) && (text[3] == '+' || text[3] == '-'))
@@ -274,6 +291,14 @@ std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder ord
   const auto at = text.rfind(time->zone);  // it is kept as it was
   time->zone = at == std::string_view::npos ? std::string_view() : text.substr(at, time->zone.size());
   return time;
+}
+
+bool is_pointed_time(std::string_view text) {
+  constexpr std::size_t kShortest = 7;  // "9.05.03": "9.05" may be a number
+  const auto blank = text.find(' ');
+  if (blank == std::string_view::npos || text.size() - blank - 1 < kShortest) return false;
+  const std::string_view time = text.substr(blank + 1);
+  return triple_of(text.substr(0, blank)) && time.find('.') != std::string_view::npos && !with_colons(time).empty();
 }
 
 std::optional<Nanos> parse_elapsed(std::string_view text) {

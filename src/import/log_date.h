@@ -23,6 +23,9 @@ inline constexpr int kFirstYear = 1972;  // with a 29th of February
 [[nodiscard]] std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order,
                                                           int year = kFirstYear);
 
+// "3.2.2025 10.00.00": a date, and behind it a time of day with points.
+[[nodiscard]] bool is_pointed_time(std::string_view text);
+
 // A length of time as Python and pandas write it: "0:00:30.000225", "26:04:30", "1 day, 2:04:30", "0 days 00:00:30".
 [[nodiscard]] std::optional<Nanos> parse_elapsed(std::string_view text);
 

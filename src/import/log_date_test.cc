@@ -42,6 +42,13 @@ TEST(LogDate, TimesAsProgramsWriteThem) {
                            "2025년 2월 3일 10:00:00",
                            "2025-02-03-10-00-00",
                            "[03/Feb/2025:10:00:00 +0000]",
+                           "3.2.2025 10.00.00",
+                           "3.2.2025 klo 10.00",
+                           "2025-02-03 10.00.00",
+                           "2025-02-03_10-00-00",
+                           "Feb 3, 2025 @ 10:00:00.000",
+                           "February 3, 2025 at 10:00:00 AM",
+                           "3. Februar 2025 um 10:00",
                            "[2025-02-03 10:00]"})
     EXPECT_EQ(local(text), kAt) << text;
   EXPECT_EQ(local("2025. 2. 3. 오후 10:00:00"), kAt + 12 * 3600 * kSecond);
@@ -52,6 +59,17 @@ TEST(LogDate, TimesAsProgramsWriteThem) {
   EXPECT_EQ(parse_worded_time("Mon Feb  3 10:00:00 UTC 2025", DateOrder::kUnknown)->zone, "UTC");
   EXPECT_EQ(parse_worded_time("Di 3. Jun 14:02:11 CEST 2025", DateOrder::kUnknown)->zone, "CEST");
   EXPECT_EQ(parse_worded_time("2025-02-03T10:00+05:30", DateOrder::kUnknown)->zone, "+05:30");
+}
+
+TEST(LogDate, PointsInATimeOfDayAreBehindADateOnly) {
+  EXPECT_EQ(local("10.00.00 3.2.2025"), -1);
+  EXPECT_EQ(local("3.2.2025 10.0"), -1);
+  EXPECT_EQ(local("3.2.2025 25.00.00"), -1);
+  EXPECT_EQ(local("@ 10:00:00"), -1);
+  EXPECT_TRUE(is_pointed_time("03/02/2025 9.05.03"));
+  EXPECT_FALSE(is_pointed_time("03/02/2025 9.05"));
+  EXPECT_FALSE(is_pointed_time("1.2.3 4.5.6"));
+  EXPECT_EQ(local("03/02/2025 10.00.00", DateOrder::kDayFirst), kAt);
 }
 
 TEST(LogDate, DayAndMonthInTheOrderThatIsTold) {

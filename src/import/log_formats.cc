@@ -34,7 +34,7 @@ constexpr std::array kFormatNames{
     FormatName{
         LogFormat::kJsonRows, "json-rows",
         "a monitor of your own: {\"timestamp\":…,\"gpu_util\":…}, nvtop -s again and again, each after a date, or "
-        "CloudWatch's Datapoints"},
+        "answers of CloudWatch, Graphite, InfluxDB and Netdata"},
     FormatName{LogFormat::kRocmText, "rocm-smi", "rocm-smi, again and again into one file, each after a date"},
     FormatName{LogFormat::kAmdText, "amd-smi", "amd-smi monitor -w 1, with --csv or without"},
     FormatName{LogFormat::kRadeontop, "radeontop", "radeontop -d gpu.log"},
@@ -48,11 +48,11 @@ constexpr std::array kFormatNames{
                "lines of a monitor of your own: 2025-06-03 14:02:11 GPU 0: util=87% power=242W"},
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
     FormatName{LogFormat::kPrometheus, "prometheus",
-               "a range query of dcgm-exporter's metrics, as JSON or as promtool prints it"},
+               "a range query of dcgm-exporter's metrics, as JSON or as promtool prints it; VictoriaMetrics' export"},
     FormatName{LogFormat::kScrapes, "scrapes",
                "what dcgm-exporter answers, again and again into one file, each after a date"},
     FormatName{LogFormat::kLongCsv, "long-csv",
-               "a row per metric: timestamp,gpu,metric,value; or Grafana's CSV of several series"},
+               "a row per metric: timestamp,gpu,metric,value; Grafana's CSV of several series, or Graphite's lines"},
     FormatName{LogFormat::kExportCsv, "headroom-csv", "headroom export --format csv"},
     FormatName{LogFormat::kKineto, "kineto", "PyTorch's profiler: export_chrome_trace(\"trace.json\")"},
     FormatName{LogFormat::kNsys, "nsys", "nsys export --type sqlite: Nsight Systems"},

@@ -21,6 +21,7 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kNoteLimit = 100;  // events for odd lines; all of them are counted
+constexpr std::string_view kNoTime = " as a time";
 
 bool tells_of_a_lost_gpu(std::string_view text) {
   return text.find("GPU is lost") != std::string_view::npos ||
@@ -214,7 +215,7 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   if (stamp && !when && is_a_message(columns, cells, *stamp)) return message(at);
   if (stamp && !when)
     return problem(at.number(), column_of(cells[*stamp], at.line()),
-                   fmt::format("cannot read '{}' as a time", shorten(cells[*stamp])));
+                   fmt::format("cannot read '{}'{}", shorten(cells[*stamp]), kNoTime));
   if (stamp && !clock && !first_date_) first_date_ = when;
   const std::string host = host_of(columns, text_at(columns.host), identity);
   const std::size_t gpu = builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index), host);
@@ -447,6 +448,10 @@ Result<Recording> LogReader::finish() {
         "; numbers with decimal commas between commas (89,5), of which nothing says where they are: write points "
         "(LC_ALL=C) or semicolons between cells; or --columns with a name for each cell, and - for those behind a "
         "decimal comma";
+  if (first_problem_.ends_with(kNoTime))
+    next +=
+        "; times are read as 2025-11-05 10:00:00, as date(1) writes them, as seconds since 1970 or since the "
+        "beginning; --columns NAME=timestamp names another column of them";
   if (rows() == 0 && failed_)
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: nothing was read, as {}", data.name, failed_line_, failed_->means),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/table.h"
+#include "import/unknown_file.h"
 
 #include <fmt/format.h>
 
@@ -173,7 +174,9 @@ constexpr std::array kLogSigns{
 bool holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 LogFormat format_of_json(std::string_view head, std::string_view text) {
-  if (holds(head, "\"resultType\"")) return LogFormat::kPrometheus;
+  const bool exported = trim(head.substr(1)).starts_with("\"metric\"") && holds(head, "\"__name__\"") &&
+                        holds(head, "\"values\"");  // of VictoriaMetrics
+  if (exported || holds(head, "\"resultType\"")) return LogFormat::kPrometheus;
   const auto gpus = head.find("\"gpus\"");
   const auto list = gpus == std::string_view::npos ? gpus : head.find_first_not_of(": \t\r\n", gpus + 6);
   const bool listed = list != std::string_view::npos && head[list] == '[';
@@ -220,7 +223,7 @@ LogFormat sniff_table(std::string_view text) {
   if (are_promtool_series(text)) return LogFormat::kPrometheus;
   if (head.starts_with('{')) return format_of_json(head, text);
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
-  if (is_long_table(text) || are_smi_stats(text)) return LogFormat::kLongCsv;
+  if (is_long_table(text) || are_smi_stats(text) || are_graphite_lines(text)) return LogFormat::kLongCsv;
   const std::string_view first = without_annotations(text);
   const auto* const sign = std::find_if(kLogSigns.begin(), kLogSigns.end(), [&](const LogSign& one) {
     return holds(head, one.words) && holds(first, one.header);
@@ -231,7 +234,8 @@ LogFormat sniff_table(std::string_view text) {
   if (holds(head, "{") && are_json_rows(text)) return LogFormat::kJsonRows;
   if (const LogFormat format = format_by_lines(head); format != LogFormat::kUnknown) return format;
   if (are_influx_points(text)) return LogFormat::kInflux;
-  return are_monitor_lines(text) || are_lines_without_times(text) ? LogFormat::kLines : LogFormat::kUnknown;
+  const bool lines = are_monitor_lines(text) || (!are_means_of_a_job(head) && are_lines_without_times(text));
+  return lines ? LogFormat::kLines : LogFormat::kUnknown;
 }
 
 Result<LogTable> table_of(LogFormat format, std::string_view text) {

@@ -99,9 +99,9 @@ void put_quoted(std::string_view cell, std::string& text);
 // that a recording has no place for.
 [[nodiscard]] std::string_view dcgm_column(std::string_view field);
 
-// Whether a header is of a table with a row per metric, by its names; and whether a text is one, by its first rows,
-// too.
-[[nodiscard]] bool is_long_header(const std::vector<std::string_view>& names);
+// Whether a header is of a table with a row per metric, by its names and a row; and whether a text is one, by its first
+// rows, too.
+[[nodiscard]] bool is_long_header(const std::vector<std::string_view>& names, const std::vector<std::string_view>& row);
 [[nodiscard]] bool is_long_table(std::string_view text);
 
 // Objects of JSON that are rows of a table, with a time and a reading of a GPU each: one a line, or in lists below
@@ -113,6 +113,9 @@ void put_quoted(std::string_view cell, std::string& text);
 
 // The time that a line begins with, and what comes behind it: "[2025-06-03 14:02:11,532] INFO …".
 [[nodiscard]] std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line);
+
+// Lines of Graphite: "servers.node7.gpu0.utilization 88 1764400000".
+[[nodiscard]] bool are_graphite_lines(std::string_view text);
 
 // What `nvidia-smi stats` prints: "0, gpuUtil    , 1754150543000132, 47".
 [[nodiscard]] bool are_smi_stats(std::string_view text);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "import/json_members.h"
+#include "import/json_series.h"
 #include "import/log_reader.h"
 #include "import/table.h"
 
@@ -249,25 +250,16 @@ class ObjectRows {
   }
   bool add_one_series(const Json& series, const std::string& key) {
     std::string metric = key;
-    for (const char* name : {"Label", "label", "name", "metric"})
+    for (const char* name : {"Label", "label", "name", "metric", "target"})
       if (const auto said = series.find(name); said != series.end() && said->is_string())
         metric = said->get<std::string>();
-    for (const auto& [when, what] : {std::pair{"x", "y"}, std::pair{"Timestamps", "Values"},
-                                     std::pair{"timestamps", "values"}, std::pair{"times", "values"}}) {
-      const auto times = series.find(when), values = series.find(what);
-      if (times == series.end() || values == series.end() || !times->is_array() || !values->is_array()) continue;
-      const std::size_t count = std::min(times->size(), values->size());
-      TimeReader reader({});
-      if (count == 0 || !reader.read(json_cell(times->front())) || reader.since_beginning()) continue;
-      const auto last = reader.read(json_cell((*times)[count - 1]));
-      const bool newest_first = last && *last < *reader.read(json_cell(times->front()));
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t at = newest_first ? count - 1 - i : i;
-        long_.add({{"timestamp", json_cell((*times)[at])}, {"metric", metric}, {"value", json_cell((*values)[at])}});
-      }
+    if (auto rows = rows_of_split(series); !rows.empty()) {
+      for (LogTable::Row& row : rows) put(std::move(row));
       return true;
     }
-    return add_points(metric, series);
+    const auto readings = readings_of_series(metric, series);
+    for (const LogTable::Row& reading : readings) long_.add(reading);
+    return !readings.empty() || add_points(metric, series);
   }
   // {"Label": …, "Datapoints": [{"Timestamp": …, "Average": …}, …]} of CloudWatch, in no order.
   bool add_points(const std::string& metric, const Json& series) {
@@ -344,9 +336,9 @@ class ObjectRows {
   }
   // {"key": "system/gpu_0_power_usage_watts", "value": 88, "timestamp": …} is no row but one reading of one.
   bool put_metric(const LogTable::Row& row) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, cell] : row) names.push_back(name);
-    if (!is_long_header(names)) return false;
+    std::vector<std::string_view> names, cells;
+    for (const auto& [name, cell] : row) names.push_back(name), cells.push_back(cell);
+    if (!is_long_header(names, cells)) return false;
     long_.add(row);
     return true;
   }

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/strings.h"
 #include "import/column_words.h"
@@ -57,6 +58,7 @@ bool is_called_device(const std::string& name) {
 
 struct LongMetric {
   std::string column, gpu;
+  std::string path;  // of Graphite, before them: "servers.node7"
 };
 LongMetric metric_of_long(std::string_view metric);
 
@@ -116,7 +118,13 @@ LongColumns long_columns(const std::vector<std::string_view>& names, const std::
   if (row.size() != names.size()) return found;
   const auto is_metric = [](std::string_view cell) { return !metric_of_long(cell).column.empty(); };
   const auto is_number = [](std::string_view cell) { return parse_number<double>(cell).has_value(); };
+  const auto is_gpu = [](std::string_view cell) {  // "gpu0"
+    return cell.size() > 3 && lower(cell.substr(0, 3)) == "gpu" && parse_number<unsigned>(cell.substr(3));
+  };
+  if (!found.metric && found.labels && is_metric(row[*found.labels]))  // "Dimension" of SageMaker's profiler
+    found.metric = std::exchange(found.labels, std::nullopt);
   if (!found.metric) found.metric = only_column(row, found, is_metric);
+  if (!found.gpu && found.metric) found.gpu = only_column(row, found, is_gpu);
   if (found.metric && !found.value) found.value = only_column(row, found, is_number);
   return found;
 }
@@ -139,22 +147,47 @@ LongColumns long_columns(std::string_view header, std::string_view text) {
 
 bool is_uuid(std::string_view gpu) { return gpu.starts_with("GPU-") || gpu.starts_with("MIG-"); }
 
+LongMetric metric_by_words(std::string_view metric);
+
+// "servers.node7.nvidia.gpu0.utilization", as Graphite has it: by the last parts, which must name a GPU.
+LongMetric metric_of_path(std::string_view path) {
+  constexpr int kMostParts = 3;
+  LongMetric found;
+  std::size_t begin = path.rfind('.');
+  for (int parts = 1; parts <= kMostParts && begin != std::string_view::npos && begin > 0; ++parts) {
+    const std::string_view end = path.substr(begin + 1);
+    const std::string small = lower(end);
+    const bool gpu = small.find("gpu") != std::string::npos || small.starts_with("nvidia");
+    if (auto metric = gpu ? metric_by_words(end) : LongMetric(); !metric.column.empty()) {
+      found = std::move(metric);
+      found.path = path.substr(0, begin);
+    }
+    begin = path.rfind('.', begin - 1);
+  }
+  return found;
+}
+
 // What a metric is: the column for "DCGM_FI_DEV_GPU_UTIL" and "gpu_utilization" alike, and its GPU, where it names one:
 // "system/gpu_0_utilization_percentage".
 LongMetric metric_of_long(std::string_view metric) {
-  if (const auto column = dcgm_column(metric); !column.empty()) return {std::string(column), ""};
-  if (const auto series = series_by_labels(metric)) return {metric_of_long(series->name).column, series->of};
+  if (const auto column = dcgm_column(metric); !column.empty()) return {std::string(column), "", ""};
+  if (const auto series = series_by_labels(metric)) return {metric_of_long(series->name).column, series->of, ""};
+  if (auto named = metric_by_words(metric); !named.column.empty()) return named;
+  return metric_of_path(metric);
+}
+
+LongMetric metric_by_words(std::string_view metric) {
   const auto rule = csv_column(metric);
   const bool fact = rule && rule->role == ColumnRole::kFact &&
                     (rule->fact == DeviceFact::kMemoryTotal || rule->fact == DeviceFact::kSmClockMax);
   const bool kept = fact || (rule && (rule->role == ColumnRole::kMetric || rule->role == ColumnRole::kReasonBit ||
                                       rule->role == ColumnRole::kFree));
   if (!kept) return {};
-  if (!rule->gpu) return {std::string(metric), ""};
+  if (!rule->gpu) return {std::string(metric), "", ""};
   const auto named = column_by_words(metric);
   if (!named) return {};
   return {named->unit.empty() ? std::string(named->name) : fmt::format("{} [{}]", named->name, named->unit),
-          fmt::format("{}", *rule->gpu)};
+          fmt::format("{}", *rule->gpu), ""};
 }
 
 // Series may stand one after the other, each with the same times: where none of them goes back in time, the readings in
@@ -202,9 +235,42 @@ void name_unused_columns(const std::vector<std::string_view>& names, const LongC
 
 }  // namespace
 
-bool is_long_header(const std::vector<std::string_view>& names) { return long_columns(names).complete(); }
+bool is_long_header(const std::vector<std::string_view>& names, const std::vector<std::string_view>& row) {
+  const LongColumns told = long_columns(names);
+  return told.complete() || (told.time && told.value && long_columns(names, row).complete());
+}
 
 bool is_long_table(std::string_view text) { return long_columns(without_annotations(text), text).complete(); }
+
+namespace {
+
+// The cells of a line of Graphite: "PATH VALUE TIME", or of its CSV, "PATH,TIME,VALUE"; else of none.
+std::vector<std::string_view> graphite_cells(std::string_view line) {
+  constexpr std::size_t kDigitsOfTime = 10;
+  std::vector<std::string_view> cells = csv_cells(line);
+  const bool csv = cells.size() == 3;
+  if (!csv) cells = words_of(line);
+  if (cells.size() != 3 || cells[0].find('.') == std::string_view::npos) return {};
+  if (csv) std::swap(cells[1], cells[2]);
+  const bool unix_time = cells[2].size() == kDigitsOfTime && parse_number<std::int64_t>(cells[2]);
+  const bool time = unix_time || (csv && TimeReader({}).read(cells[2]));
+  return time && (csv || parse_number<double>(cells[1])) ? cells : std::vector<std::string_view>();
+}
+
+}  // namespace
+
+bool are_graphite_lines(std::string_view text) {
+  constexpr std::size_t kFewest = 3, kLooked = 60;
+  std::size_t known = 0;
+  LineCursor lines(text);
+  while (lines.next() && lines.complete() && lines.number() <= kLooked) {
+    if (trim(lines.line()).empty()) continue;
+    const auto cells = graphite_cells(lines.line());
+    if (cells.empty()) return false;
+    if (!metric_of_long(cells[0]).column.empty()) ++known;
+  }
+  return known >= kFewest;
+}
 
 bool are_smi_stats(std::string_view text) {
   constexpr std::size_t kCells = 4, kFewest = 3, kLooked = 40, kDigitsOfTime = 16;
@@ -238,13 +304,17 @@ class LongRows {
     if (metric.column.empty()) return;
     const std::string_view labels = cell(columns_.labels);
     const std::string_view of_row = columns_.gpu ? cell(columns_.gpu) : gpu_of_labels(labels);
-    const std::string_view host = columns_.host ? cell(columns_.host) : host_of_labels(labels);
+    std::string_view host = columns_.host ? cell(columns_.host) : host_of_labels(labels);
+    if (host.empty()) host = metric.path, paths_.insert(metric.path);
     readings_.push_back({host, metric.gpu.empty() ? of_row : std::string_view(metric.gpu), cells[*columns_.time],
                          metric.column, cells[*columns_.value]});
   }
   // `names`: of the first header.
   [[nodiscard]] LogTable table(const std::vector<std::string_view>& names) {
     RowsByMetric rows;
+    if (paths_.size() == 1)  // it tells no GPUs apart
+      for (MetricReading& reading : readings_)
+        if (reading.host == *paths_.begin()) reading.host = {};
     sort_by_time(readings_);
     for (const MetricReading& reading : readings_)
       rows.add(reading, [&](const auto& put) {
@@ -277,6 +347,7 @@ class LongRows {
   std::map<std::string, LongMetric, std::less<>> known_;
   std::vector<MetricReading> readings_;
   std::set<std::string> left_out_;  // metrics
+  std::set<std::string> paths_;     // of Graphite
 };
 
 }  // namespace
@@ -285,6 +356,14 @@ Result<LogTable> table_of_long(std::string_view text) {
   if (are_smi_stats(text)) {
     std::string headed = "gpu,metric,timestamp,value\n";
     headed += text;
+    return table_of_long(headed);
+  }
+  if (are_graphite_lines(text)) {
+    std::string headed = "metric,value,timestamp\n";
+    LineCursor points(text);
+    while (points.next())
+      if (const auto cells = graphite_cells(points.line()); !cells.empty())
+        headed += fmt::format("{}\n", fmt::join(cells, ","));
     return table_of_long(headed);
   }
   LineCursor lines(text);

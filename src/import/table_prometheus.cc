@@ -2,6 +2,7 @@
 // What Prometheus answers: series over a range, or of moments.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -129,7 +130,30 @@ void PrometheusSeries::add(const Json& series) {
   }
   const SeriesGpu gpu = gpu_of_series(labels);
   if (!range) return put(gpu, column, series["value"]);
+  if (const auto times = series.find("timestamps"); times != series.end() && times->is_array()) {
+    constexpr double kMilliseconds = 1000;
+    for (std::size_t i = 0; i < std::min(times->size(), series["values"].size()); ++i)
+      if ((*times)[i].is_number())
+        put(gpu, column, Json::array({(*times)[i].get<double>() / kMilliseconds, series["values"][i]}));
+    return;
+  }
   for (const Json& value : series["values"]) put(gpu, column, value);
+}
+
+}  // namespace
+
+namespace {
+
+// nullptr: it has none. A line of VictoriaMetrics' export is one.
+const Json* series_of(Json& answer) {
+  if (answer.contains("metric") && answer.contains("timestamps")) {
+    answer = Json::array({std::move(answer)});
+    return &answer;
+  }
+  const auto data = answer.find("data");
+  if (data == answer.end() || !data->is_object()) return nullptr;
+  const auto found = data->find("result");
+  return found == data->end() || !found->is_array() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -140,15 +164,13 @@ Result<LogTable> table_of_prometheus(std::string_view text) {
   PrometheusSeries all;
   bool valid = false, results = false;
   for (const std::string_view object : objects_of(text)) {
-    const Json answer = parse_json<Json>(object);
+    Json answer = parse_json<Json>(object);
     if (!answer.is_object()) continue;
     valid = true;
-    const auto data = answer.find("data");
-    if (data == answer.end() || !data->is_object()) continue;
-    const auto found = data->find("result");
-    if (found == data->end() || !found->is_array()) continue;
+    const Json* const series = series_of(answer);
+    if (!series) continue;
     results = true;
-    for (const Json& series : *found) all.add(series);
+    for (const Json& one : *series) all.add(one);
   }
   if (!valid) return fail(Errc::kInvalidInput, "not valid JSON", kHint);
   if (!results) return fail(Errc::kInvalidInput, "no results in it", kHint);

@@ -13,6 +13,7 @@
 #include "import/blank_table.h"
 #include "import/column_rows.h"
 #include "import/column_words.h"
+#include "import/line_prefixes.h"
 #include "import/log_reader.h"
 #include "import/log_records.h"
 #include "import/table.h"
@@ -178,7 +179,7 @@ bool is_row_of_readings(const std::vector<std::string_view>& cells) {
 }
 
 struct Seen {
-  std::string_view first;                             // line that is not empty
+  std::string_view first, second;                     // lines that are not empty
   std::size_t progress = 0, readings = 0, cells = 0;  // cells: of a row of readings
   bool table = false;                                 // the first line has several cells, and the next as many
 };
@@ -198,12 +199,22 @@ Seen look_at(std::string_view head) {
     const std::string_view line = trim(cursor.line());
     if (line.empty()) continue;
     if (lines == 0) seen.first = line, cells = has_sentences(csv_cells(line)) ? 0 : csv_cells(line).size();
-    if (lines == 1) seen.table = cells > 1 && csv_cells(line).size() == cells;
+    if (lines == 1) seen.second = line, seen.table = cells > 1 && csv_cells(line).size() == cells;
     if (is_progress(line)) ++seen.progress;
     if (const auto row = csv_cells(line); is_row_of_readings(row)) ++seen.readings, seen.cells = row.size();
     ++lines;
   }
   return seen;
+}
+
+// Names of columns between blanks, and below them as many cells, which may be of two words, or one more: the row's
+// number.
+bool is_printed_table(const Seen& seen) {
+  const auto names = words_of(seen.first);
+  const std::size_t below = words_of(seen.second).size();
+  const bool plain = std::none_of(names.begin(), names.end(), [](auto name) { return name.ends_with(':'); });
+  return plain && seen.first.find(',') == std::string_view::npos && is_csv_header(names) && below >= names.size() &&
+         below <= 2 * names.size() + 1;
 }
 
 // "Start (ns),Duration (ns),CorrId,…", "Time (%),Total Time (ns),Instances,…", of older ones "Start(nsec)"; nvprof's
@@ -246,6 +257,12 @@ const FailedTool* failed_tool(std::string_view line) {
     return line.find(tool.words) != std::string_view::npos;
   });
   return known == kFailedTools.end() ? nullptr : known;
+}
+
+bool are_means_of_a_job(std::string_view head) {
+  return std::any_of(kTexts.begin(), kTexts.end(), [&](const Text& text) {
+    return text.what.starts_with("means of a whole job") && head.find(text.words) != std::string_view::npos;
+  });
 }
 
 bool is_other_table(const std::vector<std::string_view>& cells) {
@@ -358,6 +375,20 @@ std::optional<Error> known_table(const std::string& name, std::string_view head,
   return std::nullopt;
 }
 
+// Rows of readings with a time in front, and no header: what --columns has to say is what stands behind the time.
+std::optional<Error> rows_behind_times(const std::string& name, std::string_view head) {
+  const auto plain = stamps_as_lines(head.substr(0, head.rfind('\n')));
+  if (!plain) return std::nullopt;
+  LineCursor lines(*plain);
+  while (lines.next())
+    if (const auto cells = csv_cells(lines.line()); is_row_of_readings(cells))
+      return no_log(
+          name,
+          fmt::format("rows of {} cells behind a time, and no header, so what they mean is not known", cells.size()),
+          columns_hint(cells));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Error unknown_file(const std::string& name, std::string_view text) {
@@ -370,6 +401,7 @@ Error unknown_file(const std::string& name, std::string_view text) {
     return no_log(name, "tasks of a batch, not a log", fmt::format("headroom batch {} runs them", typed_word(name)));
   if (auto known = unknown_structure(name, head)) return std::move(*known);
   constexpr std::size_t kEnough = 3, kShown = 120;
+  if (auto behind = rows_behind_times(name, head)) return std::move(*behind);
   if (seen.table) return unknown_table(name, cells);
   if (const auto row = row_of_blanks(seen.first); !row.empty())
     return no_log(
@@ -383,7 +415,7 @@ Error unknown_file(const std::string& name, std::string_view text) {
                   fmt::format("if it is the utilisation: tr ' ' , < {} | headroom why - --columns "
                               "timestamp,utilization.gpu,-",
                               typed_word(name)));
-  if (seen.first.find(',') == std::string_view::npos && is_csv_header(words_of(seen.first)))
+  if (is_printed_table(seen))
     return no_log(name, "a table between blanks, as pandas prints it", "save it: df.to_csv(\"gpu.csv\")");
   if (seen.progress >= kEnough) return no_log(name, "what a program printed, without a reading of a GPU", kRun);
   return no_log(

@@ -18,6 +18,9 @@ namespace headroom {
 // A header of a table that is known, and no log of GPUs: of processes, or what nsys stats makes of a report.
 [[nodiscard]] bool is_other_table(const std::vector<std::string_view>& cells);
 
+// What a scheduler prints of a whole job: its lines with readings are no log.
+[[nodiscard]] bool are_means_of_a_job(std::string_view head);
+
 // What a line means with which nvidia-smi says why it has no readings, and what to do; nothing of another line.
 struct FailedTool {
   std::string_view words, means, next;

@@ -22,9 +22,17 @@ bool is_performance_state(std::string_view cell) {
   return cell.size() > 1 && cell.size() <= 3 && cell[0] == 'P' && std::all_of(cell.begin() + 1, cell.end(), is_digit);
 }
 
+// Seconds or ms since 1970, of this century.
+bool is_unix_time(std::string_view cell) {
+  constexpr double kFirst = 1e9, kLast = 4e9, kMilliseconds = 1000;
+  const double number = parse_number<double>(cell).value_or(0);
+  return (number > kFirst && number < kLast) || (number > kFirst * kMilliseconds && number < kLast * kMilliseconds);
+}
+
 // The name that a cell shows its column to have; "" where it may be any reading.
 std::string_view shown_name(std::string_view cell) {
-  if (is_time(cell)) return "timestamp";
+  if (cell.empty()) return "-";
+  if (is_time(cell) || is_unix_time(cell)) return "timestamp";
   if (cell.starts_with("GPU-") || cell.starts_with("MIG-")) return "uuid";
   if (is_bus_id(cell)) return "pci.bus_id";
   if (is_performance_state(cell)) return "pstate";
@@ -44,7 +52,7 @@ std::string columns_hint(const std::vector<std::string_view>& row) {
     std::string name(shown_name(trim(cell)));
     if (name == "utilization.gpu" && std::find(names.begin(), names.end(), name) != names.end())
       name = "utilization.memory";
-    if (std::find(names.begin(), names.end(), name) != names.end()) name.clear();
+    if (name != "-" && std::find(names.begin(), names.end(), name) != names.end()) name.clear();
     if (name.empty() && letters.size() >= kLetters) name = "-";
     if (name.empty()) {
       name = std::string(1, static_cast<char>('A' + letters.size()));

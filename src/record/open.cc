@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/strings.h"
 #include "base/visible.h"
 #include "record/format.h"
 
@@ -172,6 +174,24 @@ Result<void> OpenedFile::check_contents(const std::string& path) {
   return {};
 }
 
+// A table of somebody's own monitor, if one by its names may be that, as CSV.
+std::string OpenedFile::as_csv(const std::string& path) {
+  constexpr const char* kOfGpus =
+      "SELECT name FROM sqlite_schema WHERE type='table' AND (sql LIKE '%gpu%' OR sql LIKE '%util%') ORDER BY "
+      "name NOT LIKE '%gpu%', name LIMIT 1";
+  auto row = database_.prepare(kOfGpus);
+  if (!row || !row->step().value_or(false)) return "";
+  const std::string table(row->bytes(0));
+  const bool plain = std::all_of(table.begin(), table.end(), [](char c) {
+    return c == '_' || is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+  if (!plain) return "";
+  return fmt::format(
+      "if its table {} has times and readings of GPUs: sqlite3 -csv -header {} \"SELECT * FROM {}\" > gpu.csv; "
+      "headroom why gpu.csv",
+      table, typed_word(path), table);
+}
+
 // What to do with a database of another program.
 std::string OpenedFile::instead_of(const std::string& path) {
   const auto has = [&](std::string_view tables, std::int64_t count) {
@@ -180,7 +200,7 @@ std::string OpenedFile::instead_of(const std::string& path) {
   };
   if (has("'studies', 'trials'", 2))
     return fmt::format("it holds studies of Optuna: headroom study {}", typed_word(path));
-  if (!has("'experiments', 'runs', 'metrics'", 3)) return "";
+  if (!has("'experiments', 'runs', 'metrics'", 3)) return as_csv(path);
   return fmt::format(
       "it holds runs of MLflow; what the last one logged of its GPUs (log_system_metrics): sqlite3 -csv -header {} "
       "\"SELECT key, value, timestamp FROM metrics WHERE key LIKE 'system/gpu%' AND run_uuid = (SELECT run_uuid FROM "

@@ -26,6 +26,7 @@ class OpenedFile {
   OpenedFile() = default;
   [[nodiscard]] Result<void> check_format(const std::string& path);
   [[nodiscard]] std::string instead_of(const std::string& path);
+  [[nodiscard]] std::string as_csv(const std::string& path);
   [[nodiscard]] Result<void> check_contents(const std::string& path);
   std::optional<DatabaseCopy> copy_;  // where the file had to be copied to be read
   Database database_;

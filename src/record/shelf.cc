@@ -153,16 +153,6 @@ Result<std::string> Shelf::new_path(const std::vector<std::string>& command, Nan
               "say where with --output");
 }
 
-Result<std::string> Shelf::last() const {
-  const auto names = recordings_in(directory_);
-  if (names.empty())
-    return fail(Errc::kNotFound, fmt::format("there is no last recording: {} is empty", directory_),
-                "make one with: headroom run -- COMMAND");
-  return directory_ + "/" + *std::max_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-           return sort_key(directory_, a) < sort_key(directory_, b);
-         });
-}
-
 std::vector<std::string> Shelf::names() const {
   std::vector<std::pair<std::string, std::string>> keyed;
   for (auto& name : recordings_in(directory_)) keyed.emplace_back(sort_key(directory_, name), std::move(name));
@@ -191,6 +181,22 @@ std::vector<ShelfEntry> Shelf::list() const {
   return entries;
 }
 
+namespace {
+
+bool is_spared(const ShelfEntry& entry, const PruneLimits& limits, Nanos now) {
+  if (in_use(entry, now)) return true;
+  return limits.among && std::find(limits.among->begin(), limits.among->end(), entry.name) == limits.among->end();
+}
+
+// What stays: what a recorder that was killed left of it becomes a plain file.
+void keep(ShelfEntry entry, Nanos now, DryRun dry_run, PruneReport& report) {
+  if (dry_run == DryRun::kNo && !in_use(entry, now) && stat_of(entry.path + "-wal"))
+    if (const auto tidied = tidy(entry.path); !tidied) report.problems.push_back(tidied.error().what);
+  report.kept.push_back(std::move(entry));
+}
+
+}  // namespace
+
 PruneReport Shelf::prune(const PruneLimits& limits, Nanos now, DryRun dry_run) const {
   PruneReport report;
   std::int64_t bytes = 0;
@@ -199,21 +205,16 @@ PruneReport Shelf::prune(const PruneLimits& limits, Nanos now, DryRun dry_run) c
     const bool too_old = limits.max_age && now - entry.modified > *limits.max_age;
     const bool too_many = limits.keep && report.kept.size() >= *limits.keep;
     full = full || (limits.max_bytes && bytes + entry.bytes > *limits.max_bytes);
-    const bool spared =
-        limits.among && std::find(limits.among->begin(), limits.among->end(), entry.name) == limits.among->end();
-    if (!(too_old || too_many || full) || spared || in_use(entry, now)) {
-      if (dry_run == DryRun::kNo && !in_use(entry, now) && stat_of(entry.path + "-wal"))
-        if (const auto tidied = tidy(entry.path); !tidied) report.problems.push_back(tidied.error().what);
+    if (!(too_old || too_many || full) || is_spared(entry, limits, now)) {
       bytes += entry.bytes;
-      report.kept.push_back(std::move(entry));
+      keep(std::move(entry), now, dry_run, report);
       continue;
     }
     const auto removed = dry_run == DryRun::kNo ? unlink_recording(entry.path) : Result<void>();
-    if (!removed) {
+    if (removed)
+      report.removed.push_back(std::move(entry));
+    else
       report.problems.push_back(removed.error().what);
-      continue;
-    }
-    report.removed.push_back(std::move(entry));
   }
   return report;
 }

@@ -33,8 +33,6 @@ class Shelf {
   [[nodiscard]] std::string network_filesystem() const;
   // A name that is free now, from the time and the command: "20261120T141503Z-train.py.hrec". Makes the folder.
   [[nodiscard]] Result<std::string> new_path(const std::vector<std::string>& command, Nanos realtime) const;
-  // The path of the recording that was started last.
-  [[nodiscard]] Result<std::string> last() const;
   // The names of all recordings, newest first; opens none of them.
   [[nodiscard]] std::vector<std::string> names() const;
   // All recordings, newest first.

@@ -211,19 +211,6 @@ std::size_t least_phase_lines(const Explanation& e) {
 
 namespace {
 
-// How much of it the ledger has as computing, as its other tables do; "-" where hardly a reading lies in it.
-std::string computing_in(const Explanation& e, std::size_t phase) {
-  if (!e.phases[phase].gpu_util_ratio) return "-";
-  Nanos busy = 0, all = 0;
-  for (const LedgerEntry& entry : e.ledger.entries) {
-    if (entry.phase != static_cast<std::int32_t>(phase) || entry.device != e.phases[phase].device) continue;
-    all += entry.ns;
-    if (is_busy(entry.account)) busy += entry.ns;
-  }
-  return whole_percent(all > 0 ? static_cast<double>(busy) / static_cast<double>(all)
-                               : *e.phases[phase].gpu_util_ratio);
-}
-
 // What its signs mean, in as many lines as there are.
 std::string below_phases(bool unknown, bool shared, std::size_t lines, const TextOptions& options) {
   std::string text;
@@ -256,10 +243,10 @@ std::string named_phases_text(const Explanation& e, const TextOptions& options, 
       text += faint(fmt::format("  ... and {} more (--full)", all - rows + 1), options) + "\n";
       break;
     }
-    const std::string line =
-        fmt::format("  {}{}{}{}{}", pad_right(fitted(visible(phase_words(e, p)), kName - 1), kName),
-                    pad_left(fmt::format("{}", p.count), 6), pad_left(column_duration(p.total, longest), 9),
-                    pad_left(computing_in(e, i), 11), pad_left(steps_words(p), 9));
+    const std::string line = fmt::format(
+        "  {}{}{}{}{}", pad_right(fitted(visible(phase_words(e, p)), kName - 1), kName),
+        pad_left(fmt::format("{}", p.count), 6), pad_left(column_duration(p.total, longest), 9),
+        pad_left(p.gpu_util_ratio ? whole_percent(*p.gpu_util_ratio) : "-", 11), pad_left(steps_words(p), 9));
     text += line + (waits ? "  " + fitted(waited_for(e, static_cast<std::int32_t>(i)), options.width - kBefore) : "") +
             "\n";
     unknown = unknown || !p.gpu_util_ratio;

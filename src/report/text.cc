@@ -46,6 +46,13 @@ std::string_view wrong(const std::string& check) {
   return subject(check);
 }
 
+// The same where it is not known.
+std::string_view open(const std::string& check) {
+  if (check == "no_hang") return "whether it hung: ";
+  if (check == "no_out_of_memory") return "whether memory ran out: ";
+  return subject(check);
+}
+
 // To compute in full precision is a choice.
 bool is_a_problem(const HealthCheck& check) { return check.good == Answer::kNo && check.check != "mixed_precision"; }
 
@@ -60,7 +67,8 @@ std::string checks(const Explanation& e, Answer answer) {
   std::vector<std::string> words;
   for (const HealthCheck& check : e.health)
     if (check.good == answer && !said_by_no_hang(e, check))
-      words.push_back(fmt::format("{}{}", subject(check.check), check.evidence));
+      words.push_back(
+          fmt::format("{}{}", answer == Answer::kUnknown ? open(check.check) : subject(check.check), check.evidence));
   return join(words, "; ");
 }
 

@@ -40,6 +40,7 @@ constexpr std::array kFamilies{
     FamilyInfo{Family::kTrial, "trial", "asking or telling the study", Account::kHostCode, Busy::kIdle, 5},
     FamilyInfo{Family::kSleep, "sleep", "sleeping or polling", Account::kUnexplained, Busy::kIdle, 0},
     FamilyInfo{Family::kLock, "lock", "waiting for a lock or a queue", Account::kUnexplained, Busy::kIdle, 0},
+    FamilyInfo{Family::kGarbage, "garbage", "garbage collection", Account::kHostCode, Busy::kIdle, 5},
 };
 static_assert(in_order_of_ids(kFamilies));
 
@@ -94,7 +95,8 @@ Family Families::family_of(const Frame& frame) const {
   const std::string_view name = short_name(frame);
   const bool library = is_library(frame);
   for (const FamilyRule& rule : rules_)
-    if (!(rule.of_users && (library || is_about_more(rule.family, name))) && fits(rule.function, name) &&
+    if (!(rule.of_users && (library || is_about_more(rule.family, name))) &&
+        (fits(rule.function, name) || rule.function == frame.function) &&
         frame.file.find(rule.file) != std::string_view::npos)
       return rule.family;
   return Family::kNone;

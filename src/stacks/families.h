@@ -40,6 +40,7 @@ enum class Family : std::uint8_t {
   kTrial,
   kSleep,
   kLock,
+  kGarbage,
 };
 
 // How sure it is that no kernel runs meanwhile: of a reading in which the device was idle for a part of the time, that
@@ -59,8 +60,8 @@ struct FamilyInfo {
 [[nodiscard]] std::span<const FamilyInfo> all_families();
 
 // A frame belongs to a family where its file's path holds `file` and its function's short name fits `function`: a name
-// ("forward"; "item()" of what a line calls), or one with a * at its begin, its end or both. Empty fits all; one of
-// them must not be.
+// ("forward"; "item()" of what a line calls, "gc.collect()" with what it is called of), or one with a * at its begin,
+// its end or both. Empty fits all; one of them must not be.
 struct FamilyRule {
   Family family = Family::kNone;
   std::string file, function;

@@ -144,6 +144,8 @@ TEST(Families, WhatALineCallsTellsWhatItIsAtAndNotWhere) {
             (StackKind{Family::kCopy, Busy::kUnknown, "train (train.py)"}));
   EXPECT_EQ(kind_of({kMain, kTrain, at("cv2.imread")}).family, Family::kLoaderFetch);
   EXPECT_EQ(kind_of({kMain, kTrain, at("lock.acquire")}).family, Family::kLock);
+  EXPECT_EQ(kind_of({kMain, kTrain, at("gc.collect")}).family, Family::kGarbage);
+  EXPECT_EQ(kind_of({kMain, kTrain, at("frame.collect")}).family, Family::kNone) << "of a query, say";
   StackKind own{Family::kNone, Busy::kUnknown, "train (train.py)"};
   own.own = true;
   EXPECT_EQ(kind_of({kMain, kTrain}), own);

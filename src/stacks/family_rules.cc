@@ -304,6 +304,7 @@ const std::array kRules{
     FamilyRule{F::kAllocator, "torch/cuda/memory.py", "empty_cache"},
     FamilyRule{F::kAllocator, "", "empty_cache()"},
     FamilyRule{F::kAllocator, "", "free_all_blocks()"},
+    FamilyRule{F::kGarbage, "", "gc.collect()"},
     FamilyRule{F::kTrial, "optuna/study/", "ask"},
     FamilyRule{F::kTrial, "optuna/study/", "tell"},
     FamilyRule{F::kTrial, "optuna/study/_tell.py", "*"},

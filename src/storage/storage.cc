@@ -60,6 +60,7 @@ bool is_log_of_gpus(std::string_view beginning) {
   const std::string small = lower(beginning.substr(0, 4096));
   const auto has = [&](std::string_view word) { return small.find(word) != std::string::npos; };
   if (has("hardware monitoring log") || (has("gpu") && has("pid") && has("type"))) return true;  // Afterburner; pmon
+  if (has("# gpu") || has("#gpu") || (has("gpu") && has("#yyyymmdd"))) return true;              // dmon
   const bool gpu = has("gpu") || has("nvidia");
   return gpu && (has("util") || has("usage") || has("load") || has("power") || has("nvidia-smi"));
 }

@@ -68,7 +68,8 @@ TEST(ReadStorage, FilesThatAreNoneAreNamed) {
   EXPECT_NE(error("trace.json").what.find("a profiler's trace"), std::string::npos);
   EXPECT_EQ(error("trace.json").hint.find("headroom why "), 0U);
   for (const char* log :
-       {"Date, GPU Load [%]\n", "# gpu pid type sm mem command\n", "{\"system.gpu.0.powerWatts\": 98}\n"}) {
+       {"Date, GPU Load [%]\n", "# gpu pid type sm mem command\n", "{\"system.gpu.0.powerWatts\": 98}\n",
+        "#Date       Time        gpu    pwr  gtemp     sm\n#YYYYMMDD   HH:MM:SS    Idx      W      C      %\n"}) {
     ASSERT_TRUE(write_file(folder.file("log"), log));
     EXPECT_EQ(error("log").hint.find("headroom why "), 0U) << log;
   }

@@ -118,10 +118,11 @@ tell()
 """, box=("--gpus", "1xA6000"))
     phases = {phase["name"]: phase for phase in recording.phases()}
     assert phases["epoch/train"]["count"] == phases["epoch/save"]["count"] == 3
-    assert round(phases["epoch/train"]["steps"]) == 180 and round(phases["epoch/save"]["steps"]) == 0
     trained = sum(end[0] - begin[1] for path, begin, end in told["truth"] if path[-1] == "train")
-    # On a busy machine a phase within may last long enough for a row of its own.
-    assert sum(phase["total_ns"] for name, phase in phases.items() if name.startswith("epoch/train")) >= trained
+    # On a busy machine a phase within may last long enough for a row of its own, with the step that was counted in it.
+    train = [phase for name, phase in phases.items() if name.startswith("epoch/train")]
+    assert round(sum(phase["steps"] for phase in train)) == 180 and round(phases["epoch/save"]["steps"]) == 0
+    assert sum(phase["total_ns"] for phase in train) >= trained
 
 
 def phases_within_phases(tmp_path):
