@@ -135,6 +135,11 @@ void gains_by_removal(const Analysis& a, const Claims& claims, Finding& finding,
 // beside it what it were, WHEN the claimed time was gone altogether: "; 2.8x if they were gone".
 void hides_behind_kernels(const Analysis& a, Finding& finding, std::string_view when);
 
+// Of a process that waits for somebody who asks when it pleases: no change of the job makes that earlier.
+void gains_nothing_while_nobody_asks(Finding& finding);
+// A bound of the job's speed-up without what such findings claim, which stays.
+[[nodiscard]] double speedup_while_asked(const Analysis& a, const std::vector<Finding>& findings, double speedup);
+
 // Time that passes once: no factor of the job, which goes on as the rest of the time does.
 void gains_once(const Analysis& a, Finding& finding);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "model/named_causes.h"
 
 namespace headroom::diagnose {
 
@@ -106,8 +107,50 @@ double without_waits(double waited, double ran) {
 
 std::string own_core_words(std::string_view whose) {
   return fmt::format(
-      "if {} had a core of its own whenever it wanted one, a quarter of its time on one counted as lost by sharing it",
+      "if {} had a core of its own whenever it wanted one, and ran on it in a quarter less time, sharing it with "
+      "nobody",
       whose);
+}
+
+namespace {
+
+constexpr double kThreads = 0.2;  // of a core: less is what libraries do beside
+
+double cores_of_the_job(const HostSummary& s) {
+  return static_cast<double>(s.owners) * (s.owner_cpu + s.owner_threads) + s.helper_cpu;
+}
+
+// Whether the job has nearly all of the cores: what others use is less than a quarter of them, by judgement.
+bool fills_cores(const HostSummary& s) {
+  constexpr double kMost = 0.75;
+  return s.usable_cores > 0 && cores_of_the_job(s) >= kMost * s.usable_cores;
+}
+
+}  // namespace
+
+bool of_one_thread(const HostSummary& s) {
+  constexpr double kOneCore = 1.1;  // one thread runs or waits for a core, no more; readings are apart
+  return s.helpers == 0 || s.helper_cpu / static_cast<double>(s.helpers) + s.helper_delay < kOneCore;
+}
+
+bool own_threads_fill_cores(const HostSummary& s) {
+  return fills_cores(s) && (s.owner_threads >= kThreads || !of_one_thread(s));
+}
+
+std::string advice_for_cores(const HostSummary& s) {
+  const std::string cores = these_cores(s.usable_cores);
+  if (own_threads_fill_cores(s)) return "fewer processes or threads on " + cores;
+  if (fills_cores(s) || static_cast<double>(s.helpers) > s.usable_cores)
+    return fmt::format("fewer processes on {}, or more cores", cores);
+  return fmt::format("less other load on {}, or more cores: {}", cores,
+                     s.owner_threads < kThreads && s.helpers == 0
+                         ? "other threads of the job hardly ran"
+                         : fmt::format("the job itself uses {} cores", human_figure(cores_of_the_job(s), 2)));
+}
+
+void see_whose_threads(const Analysis& a, Finding& finding) {
+  if (!names(finding, Cause::kCpuOversubscribed) || finding.claims.empty() || !a.job.has_host) return;
+  finding.no_threads_to_save = !own_threads_fill_cores(host_during(a.job, a.devices, finding.claims));
 }
 
 void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose) {

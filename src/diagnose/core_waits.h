@@ -40,12 +40,25 @@ struct CoreWaits {
 // How many times faster it were at most without these waits, shares of the whole time: cores to spare give back what
 // was waited for one, and of the time on one what sharing it may have cost.
 [[nodiscard]] double without_waits(double waited, double ran);
-// "if its main thread had a core of its own whenever it wanted one, a quarter of its time on one counted as lost by
-// sharing it"
+// "if its main thread had a core of its own whenever it wanted one, and ran on it in a quarter less time, sharing it
+// with nobody"
 [[nodiscard]] std::string own_core_words(std::string_view whose);
 
 // These shares of the whole time bound the gain where that is less than it was: code needs the rest anyhow. `whose`
 // wait it is.
 void gains_the_wait(const Analysis& a, Finding& finding, double waited, double ran, std::string_view whose);
+
+// Whether each of its helpers runs, or wants to, as one thread can.
+[[nodiscard]] bool of_one_thread(const HostSummary& s);
+
+// Whether the job's own threads fill the cores that it may use, and one of its processes runs several: only then may
+// fewer of them be quicker. Where others use a good part of the cores, fewer threads get a smaller share of them.
+[[nodiscard]] bool own_threads_fill_cores(const HostSummary& s);
+
+// What to try against a wait for these cores.
+[[nodiscard]] std::string advice_for_cores(const HostSummary& s);
+
+// Notes whose threads they are of a finding that may be too few cores.
+void see_whose_threads(const Analysis& a, Finding& finding);
 
 }  // namespace headroom::diagnose

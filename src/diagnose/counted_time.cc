@@ -10,6 +10,7 @@
 #include "analyze/ends.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "diagnose/core_waits.h"
 #include "diagnose/pauses.h"
 #include "model/named_causes.h"
 #include "model/places.h"
@@ -130,14 +131,32 @@ bool may_be_of(const Analysis& a, const Finding& finding, const OwnTime& own, co
          !by_another_caller(a, own, slice) && !saw_other_code(own, slice);
 }
 
+// The part of other time that cores to spare may save: that in which threads wanted one, and what sharing may have cost
+// the rest. Where in each piece it lies is not known.
+Claims part_without_cores(const Analysis& a, const Claims& claims) {
+  if (claims.empty()) return claims;
+  const HostSummary s = host_during(a.job, a.devices, claims);
+  const double helper = s.helpers == 0 ? 0 : s.helper_cpu / static_cast<double>(s.helpers);
+  const double part = 1 - std::min(1 / without_waits(s.owner_delay, s.owner_cpu),
+                                   1 / without_waits(s.helpers == 0 ? 0 : s.helper_delay, helper));
+  Claims wanted = claims;
+  for (ClaimedPiece& piece : wanted)
+    piece.end = piece.begin + static_cast<Nanos>(std::min(1.0, part) * static_cast<double>(piece.end - piece.begin));
+  std::erase_if(wanted, [](const ClaimedPiece& piece) { return piece.begin >= piece.end; });
+  return wanted;
+}
+
 // All time whose account is not sure, and which may have the cause of the finding.
 Claims unsure_time(const Analysis& a, const Finding& finding, bool ends) {
   const OwnTime own = own_time(a, finding);
+  const bool told =
+      !own.places.empty() && (finding.cause == Cause::kValidation || finding.cause == Cause::kCheckpointSync);
   return claim(a, [&](std::size_t, const Slice& slice) {
     if (a.held_for_nothing(slice)) return false;
-    // What follows the last kernel is known by its place, not by what it was: it may be the last one of these pauses,
-    // and is more of the same code where stacks say so.
-    if (slice.account == Account::kTeardown || an_end_lies_in(slice)) return ends || own.places.contains(slice.where);
+    // What follows the last kernel is known by its place, not by what it was: it may be the last one of these pauses.
+    // Where stacks tell what these are for, they do so of the last one, too.
+    if (slice.account == Account::kTeardown || an_end_lies_in(slice))
+      return (ends && !told) || own.places.contains(slice.where);
     return may_be_of(a, finding, own, slice);
   });
 }
@@ -233,7 +252,15 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
 }
 
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
-  Claims all = united(finding.claims, unsure_time(a, finding, ends));
+  Claims others = without(unsure_time(a, finding, ends), finding.claims);
+  if (finding.cause == Cause::kCpuOversubscribed) {
+    const auto starts = [](const ClaimedPiece& piece) { return piece.account == Account::kStartup; };
+    Claims at_start;
+    std::copy_if(others.begin(), others.end(), std::back_inserter(at_start), starts);
+    std::erase_if(others, starts);
+    others = united(part_without_cores(a, others), part_without_cores(a, at_start));
+  }
+  Claims all = united(finding.claims, others);
   const std::string more = counting(length(all) - finding.cost());
   gains_by_removal(a, finding, condition);
   const auto of_its_own = finding.gain;

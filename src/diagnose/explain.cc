@@ -14,6 +14,7 @@
 #include "base/human.h"
 #include "diagnose/alike.h"
 #include "diagnose/batch_times.h"
+#include "diagnose/core_waits.h"
 #include "diagnose/headline.h"
 #include "diagnose/health.h"
 #include "diagnose/idle_parts.h"
@@ -306,10 +307,16 @@ std::vector<Finding> told_in_full(const Analysis& a, const diagnose::IdleParts& 
     diagnose::tell_the_role(a, finding);
     diagnose::name_the_phase(a, finding);
     diagnose::weigh(a, finding);
+    if (finding.cause == Cause::kInteractiveHoldingGpu) diagnose::gains_nothing_while_nobody_asks(finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
   diagnose::count_once(a, findings);
-  for (Finding& finding : findings) diagnose::limit_candidates(a, finding);
+  for (Finding& finding : findings) {
+    diagnose::bound_by_loading(a, findings, finding);
+    diagnose::say_part_of_start(a, finding);
+    diagnose::limit_candidates(a, finding);
+    diagnose::see_whose_threads(a, finding);
+  }
   return findings;
 }
 
@@ -336,6 +343,8 @@ std::string gains_beyond(const Bound& bound, const std::vector<Finding>& finding
     ++number;
     if (finding.gain && finding.gain->high > kMore * bound.speedup_high)
       return fmt::format("; finding {} gains more, as it changes that work or where it is", number);
+    if (finding.cause == Cause::kWrongGpuAssignment && !finding.gain)
+      return fmt::format("; finding {} may gain more, as it changes where that work is", number);
   }
   return "";
 }
@@ -343,7 +352,12 @@ std::string gains_beyond(const Bound& bound, const std::vector<Finding>& finding
 // With what it leaves out: time that passes once in a trace, and changes of the work itself.
 std::optional<Bound> bound_beside(const Analysis& a, const std::vector<Finding>& findings) {
   std::optional<Bound> bound = diagnose::bound_of(a);
-  if (!bound) return bound;
+  if (!bound || a.job.batch.present) return bound;
+  if (const double asked = diagnose::speedup_while_asked(a, findings, bound->speedup_high);
+      asked < bound->speedup_high) {
+    bound->speedup_high = asked;
+    bound->condition += "; what it waits for somebody stays";
+  }
   for (const Finding& finding : findings)
     if (finding.passes_once)
       bound->condition += fmt::format("; {} of that time pass once in this trace, and later steps gain nothing by it",

@@ -226,6 +226,8 @@ TEST(Explain, ProcessesCrowdedOnOneGpuWithoutAMask) {
   const Explanation e = explain(recording);
   const Finding* wrong = find_single(e, Cause::kWrongGpuAssignment);
   ASSERT_NE(wrong, nullptr);
+  ASSERT_TRUE(e.bound);
+  EXPECT_THAT(e.bound->condition, ::testing::HasSubstr("may gain more, as it changes where that work is"));
   EXPECT_EQ(wrong->cost(), 30 * kSecond);
   EXPECT_THAT(all_evidence(*wrong), HasSubstr("none of them had CUDA_VISIBLE_DEVICES"));
 }

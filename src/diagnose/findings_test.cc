@@ -81,7 +81,7 @@ TEST(Findings, AnInstallerInTheJobExplainsTheStartUpInWhichItLived) {
   const Explanation e = explain(starts_with("pip"));
   const Finding* finding = find(e, Cause::kEnvironmentInstall);
   ASSERT_NE(finding, nullptr);
-  EXPECT_THAT(finding->evidence, Contains("process 101 of the job is pip; it lived for 20.0 s"));
+  EXPECT_THAT(finding->evidence, Contains("process 101 of the job is pip; it lived for at most 20.0 s"));
   EXPECT_NEAR(seconds(finding->cost()), 20, 1);
   const Finding* rest = find(e, Cause::kStartupLoad);
   ASSERT_NE(rest, nullptr);

@@ -221,6 +221,23 @@ void hides_behind_kernels(const Analysis& a, Finding& finding, std::string_view 
   finding.bound = bound_words(*finding.gain);
 }
 
+void gains_nothing_while_nobody_asks(Finding& finding) {
+  finding.gain.reset();
+  finding.counted.clear();
+  finding.unbounded = false;
+  finding.bound = "none for the time of this job, which waits for somebody; others can have the GPU meanwhile";
+}
+
+double speedup_while_asked(const Analysis& a, const std::vector<Finding>& findings, double speedup) {
+  Claims waits;
+  for (const Finding& finding : findings)
+    if (finding.cause == Cause::kInteractiveHoldingGpu && !finding.gain) waits = united(waits, finding.claims);
+  if (waits.empty()) return speedup;
+  const Nanos until = end_of_work(a), all = until - a.window.begin;
+  const double stays = static_cast<double>(claimed_anywhere(waits, until)) / static_cast<double>(all);
+  return 1 / std::min(1.0, 1 / speedup + stays);
+}
+
 void gains_once(const Analysis& a, Finding& finding) {
   Nanos rest = 0, busy = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {

@@ -151,7 +151,7 @@ class OneFinding {
       all.tiers |= one.tiers;
       all.confidence = std::max(all.confidence, one.confidence);  // the less sure one
       for (bool Finding::*claim : {&Finding::mostly_waits, &Finding::asleep, &Finding::by_threads,
-                                   &Finding::threads_hardly_ran, &Finding::may_import_late})
+                                   &Finding::no_threads_to_save, &Finding::may_import_late})
         all.*claim = all.*claim && one.*claim;
       std::erase_if(all.told_apart_from, [&](const std::string& words) {
         return std::find(one.told_apart_from.begin(), one.told_apart_from.end(), words) == one.told_apart_from.end();

@@ -161,12 +161,18 @@ TEST(NamedWaits, WhoWaitsAtItsOwnPortWaitsForWhoConnects) {
     builder.gpu(0, [](double t) { return std::fmod(t, 10) < 3 ? 1.0 : 0.0; }).sleeping_in(WaitChannel::kPoll);
     builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100);
     builder.waits_for(100, {WaitKind::kAccepted, "8080"}, sent, 0);
-    return explain(builder.build()).findings.front();
+    return explain(builder.build());
   };
-  const Finding idle = serves(0);
+  const Explanation e = serves(0);
+  const Finding& idle = e.findings.front();
   EXPECT_EQ(idle.cause, Cause::kInteractiveHoldingGpu);
   EXPECT_EQ(idle.title, "The GPU waits for who connects to its process");
-  const Finding sends = serves(5 * kMegabyte);
+  EXPECT_FALSE(idle.gain) << "no change of the job makes somebody ask";
+  EXPECT_THAT(idle.bound, HasSubstr("none for the time of this job"));
+  ASSERT_TRUE(e.bound);
+  EXPECT_LT(e.bound->speedup_high, 1.1);
+  EXPECT_THAT(e.bound->condition, HasSubstr("; what it waits for somebody stays"));
+  const Finding sends = serves(5 * kMegabyte).findings.front();
   EXPECT_FALSE(sends.cause);
   EXPECT_THAT(sends.candidates, Contains(Cause::kLoggingUpload));
 }

@@ -11,8 +11,12 @@
 #include "diagnose/core_waits.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/named_code.h"
+#include "diagnose/words.h"
+#include "model/cores.h"
+#include "model/loop_accounts.h"
 #include "model/named_causes.h"
 #include "model/observations.h"
+#include "model/start_part.h"
 
 namespace headroom::diagnose {
 
@@ -141,13 +145,67 @@ std::optional<OwnLimit> limit(const Analysis& a, Cause cause, const Claims& clai
   return std::nullopt;
 }
 
+// Most of its time comes at the start, once in many steps, or at the end.
+bool is_outside(const Finding& finding) {
+  Nanos loop = 0;
+  for (const ClaimedPiece& piece : finding.claims)
+    if (in_loop(piece.account)) loop += piece.end - piece.begin;
+  return 2 * loop < finding.cost();
+}
+
+Claims on_one_line(const Claims& claims) {
+  Claims line;
+  for (const Window& window : times_of(claims)) line.push_back({.begin = window.begin, .end = window.end});
+  return line;
+}
+
+// What findings claim outside of the loop, and none within it, on one time line.
+Claims outside_of(const std::vector<Finding>& findings) {
+  Claims outside, inside;
+  for (const Finding& finding : findings) {
+    Claims& of = is_outside(finding) ? outside : inside;
+    of = united(of, on_one_line(finding.claims));
+  }
+  return without(outside, inside);
+}
+
 }  // namespace
+
+void bound_by_loading(const Analysis& a, const std::vector<Finding>& findings, Finding& finding) {
+  const HostTime host = host_time(a.host).value_or(HostTime{});
+  if (a.job.batch.present || finding.cause != Cause::kCpuOversubscribed || !finding.gain || host.helpers <= 0 ||
+      a.ledger.total(Account::kInput) == 0 || !of_one_thread(host_during(a.job, a.devices, finding.claims)))
+    return;
+  const double all = seconds(a.ledger.span()), left = all / finding.gain->high;
+  const auto processes = static_cast<double>(host.helpers);
+  const Claims outside = outside_of(findings);
+  const double loop = all - seconds(length(outside)), loads = host.helper_cores * all / processes;
+  // What it counts of the time outside goes all the same.
+  const double stays = std::min(left, seconds(length(without(outside, on_one_line(finding.counted)))));
+  const double least = stays + std::max(left - stays, std::min(loads, loop));
+  const double most = std::max(1.0, all / least);
+  if (human_factor(most) == human_factor(finding.gain->high)) return;
+  finding.gain->high = most;
+  finding.gain->more += what_loads_takes(processes, loads);
+  finding.bound = bound_words(*finding.gain);
+}
+
+void say_part_of_start(const Analysis& a, Finding& finding) {
+  if (finding.cause != Cause::kStartupLoad || !finding.gain) return;
+  const StartPart part = part_of_start(a.ledger, finding);
+  constexpr double kNearlyAll = 0.9;
+  if (part.share >= kNearlyAll) return;
+  const double part_gone = 1 / (1 - part.share * (1 - 1 / finding.gain->high));
+  if (human_factor(part_gone) == human_factor(finding.gain->high)) return;
+  finding.gain->beside += fmt::format("; {} if only {} took no time", human_factor(part_gone),
+                                      part.imports ? "its imports" : code_of_start(a.ledger, part));
+  finding.bound = bound_words(*finding.gain);
+}
 
 void limit_candidates(const Analysis& a, Finding& finding) {
   if (!finding.gain) return;
   for (const Cause cause : finding.candidates) {
     auto own = limit(a, cause, finding.counted.empty() ? finding.claims : finding.counted);
-    finding.threads_hardly_ran |= cause == Cause::kCpuOversubscribed && own;  // its limit is of a main thread alone
     if (!own || own->high >= finding.gain->high || human_factor(own->high) == human_factor(finding.gain->high))
       continue;
     finding.limits.push_back(std::move(*own));

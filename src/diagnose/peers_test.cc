@@ -52,7 +52,9 @@ TEST(Peers, AProcessThatReceivesFromABusyOneWaitsForThatOne) {
   EXPECT_THAT(first.evidence, Contains(HasSubstr("the exchange itself takes each of them no longer")));
   EXPECT_THAT(first.advice, HasSubstr("process 8"));
   ASSERT_TRUE(first.gain);
-  EXPECT_NEAR(first.gain->high, 0.95 / 0.625, 0.01) << "whose kernels could be shared";
+  EXPECT_NEAR(first.gain->high, 60.0 / (60 - 44.0 / 2), 0.02)
+      << "with equal shares each works as long as all on average";
+  EXPECT_THAT(first.bound, HasSubstr("if each process got an equal share of these kernels"));
   EXPECT_THAT(e.headline, HasSubstr("for other processes of the job"));
 }
 

@@ -47,9 +47,8 @@ std::vector<std::string> last_tasks(const Analysis& a, const Tail& tail) {
     lines.push_back(fmt::format("task {} ran for {} and ended at {}", task_name(a, *last[i]),
                                 human_duration(last[i]->end - last[i]->begin), a.when(last[i]->end)));
   if (last.size() > kShown) lines.push_back(fmt::format("and {} more", count_of(last.size() - kShown, "task")));
-  if (durations.size() >= 3) {
-    lines.push_back(fmt::format("half of all tasks took {} or less", human_duration(median(durations))));
-  }
+  if (durations.size() >= 3)
+    lines.push_back(fmt::format("the median task took {}", human_duration(median(std::move(durations)))));
   return lines;
 }
 

@@ -28,7 +28,7 @@ std::vector<Finding> wanting_cores(const Analysis& a, const IdleParts& parts) {
   append(finding.evidence, cores_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
   finding.would_overturn = kCoresOfItsOwn;
-  finding.advice = "fewer processes or threads on " + these_cores(s.usable_cores);
+  finding.advice = advice_for_cores(s);
   gains_at_most(a, finding, "if the GPU did not wait for that process at all");
   gains_the_wait(a, finding, waits->waited_of_all, waits->ran_of_all, "its main thread");
   return only(std::move(finding));

@@ -33,7 +33,7 @@ std::string waits_for(const HostSummary& s) {
 }
 
 // It wanted a core more than it had one; `waits` are what else it may have waited for.
-void say_that_it_wants_cores(const HostSummary& s, bool threads, const Causes& waits, Finding& finding) {
+void say_that_it_wants_cores(const HostSummary& s, const Causes& waits, Finding& finding) {
   finding.cause = Cause::kCpuOversubscribed;
   finding.title = "The training process waits for a CPU core" + waits_for(s);
   if (!waits.empty()) {  // it sleeps between, and each time it wakes it wants a core again
@@ -42,11 +42,7 @@ void say_that_it_wants_cores(const HostSummary& s, bool threads, const Causes& w
     add(finding.candidates, {Cause::kCpuOversubscribed});
     finding.title = "The training process waits for a CPU core, and for something else between";
   }
-  finding.advice = threads || s.helpers > 0
-                       ? "fewer processes or threads on " + these_cores(s.usable_cores)
-                       : fmt::format("less other load on {}, or more cores: other threads of the job hardly ran",
-                                     these_cores(s.usable_cores));
-  finding.threads_hardly_ran = !threads && s.helpers == 0;
+  finding.advice = advice_for_cores(s);
 }
 
 // What else helps who wants a core and waits for its kernels, too.
@@ -107,7 +103,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   if (const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]); !waits.empty() && !seen.empty())
     finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   if (starved && s.owner_delay >= a.limits[Threshold::kHelpersStarved])
-    say_that_it_wants_cores(s, threads, waits, finding);
+    say_that_it_wants_cores(s, waits, finding);
   else
     say_what_code_may_be(a, s, in_pauses, waits, finding);
   if (s.owner_io && *s.owner_io < a.limits[Threshold::kOwnerIo] / 2)

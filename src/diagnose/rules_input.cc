@@ -363,7 +363,7 @@ void may_be_prepared_anew(const Analysis& a, Finding& finding) {
 void wants_cores(const Analysis& a, const HostSummary& s, Finding& finding) {
   constexpr double kLonger = 1.5;  // by judgement
   const bool too_many = static_cast<double>(s.helpers) > s.usable_cores;
-  const bool one_thread = one_thread_each(a.meta);
+  const bool threads = !one_thread_each(a.meta) && own_threads_fill_cores(s);
   const std::string more =
       s.machine_cores > s.usable_cores
           ? fmt::format("more of this machine's {:.3g} cores (the job's affinity or quota lets it use {:.3g})",
@@ -371,8 +371,8 @@ void wants_cores(const Analysis& a, const HostSummary& s, Finding& finding) {
           : fmt::format("more cores ({:.3g} usable here)", s.usable_cores);
   finding.advice =
       fmt::format("{}, or other load elsewhere; {}", more,
-                  too_many ? (one_thread ? "fewer workers" : "fewer workers or threads")
-                           : (one_thread ? "not fewer workers" : "fewer threads in its workers, not fewer workers"));
+                  too_many ? (threads ? "fewer workers or threads" : "fewer workers")
+                           : (threads ? "fewer threads in its workers, not fewer workers" : "not fewer workers"));
   if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
     finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
     finding.title = waits_for_workers(a, finding.claims, "wait for storage and for CPU cores");

@@ -13,18 +13,19 @@ namespace headroom::diagnose {
 
 namespace {
 
+bool is_pip_module(const Process& process) { return process.cmdline.find(" -m pip ") != std::string::npos; }
+
 bool installs(const Process& process) {
   constexpr std::array<std::string_view, 11> kInstallers{"pip",    "pip3",    "uv",  "conda", "mamba", "micromamba",
                                                          "poetry", "apt-get", "apt", "dpkg",  "pixi"};
-  return std::find(kInstallers.begin(), kInstallers.end(), process.comm) != kInstallers.end() ||
-         process.cmdline.find(" -m pip ") != std::string::npos;
+  return std::find(kInstallers.begin(), kInstallers.end(), process.comm) != kInstallers.end() || is_pip_module(process);
 }
 
 // By whose name people know the cache: pip's may be an interpreter that runs it as a module.
 void add_cache_of(const Process& process, std::vector<std::string>& names) {
   constexpr std::array<std::string_view, 3> kWithout{"apt-get", "apt", "dpkg"};
   std::string name = process.comm;
-  if (process.cmdline.find(" -m pip ") != std::string::npos || name == "pip3") name = "pip";
+  if (is_pip_module(process) || name == "pip3") name = "pip";
   const bool has = std::find(kWithout.begin(), kWithout.end(), name) == kWithout.end();
   if (has && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
@@ -99,9 +100,10 @@ std::vector<Finding> installed_first(const Analysis& a) {
     add_cache_of(process, keeps);
     const Window time = install_time(a, source, process, towards);
     const bool launched = time.end < process.end.value_or(a.window.end);
-    finding.evidence.push_back(fmt::format("process {} of the job is {}; it {} {}", process.pid, process.comm,
-                                           launched ? "started what it was to run after" : "lived for",
-                                           human_duration(time.length())));
+    // The end of a process is known to a sample only.
+    finding.evidence.push_back(fmt::format(
+        "process {} of the job is {}{}; it {} {}", process.pid, process.comm, is_pip_module(process) ? " -m pip" : "",
+        launched ? "started what it was to run after" : "lived for at most", human_duration(time.length())));
   }
   finding.cause = Cause::kEnvironmentInstall;
   finding.title = "The GPU waits while software is installed";

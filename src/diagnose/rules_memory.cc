@@ -2,10 +2,13 @@
 // Jobs that ended for want of a GPU's memory.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -38,7 +41,20 @@ std::optional<FullMemory> full_at_the_end(const Analysis& a) {
 }
 
 // It said so itself.
-Finding told_out_of_memory(const Analysis& a, std::string memory) {
+// What takes more and more is kept, and less of it in each step is only full later.
+void say_that_it_grew(const Analysis& a, bool said, Finding& finding) {
+  const auto grows = std::find_if(a.gpus.begin(), a.gpus.end(),
+                                  [](const GpuAnalysis& gpu) { return gpu.memory_end && gpu.memory_end->pace > 0; });
+  if (grows == a.gpus.end()) return;
+  if (!said)
+    finding.evidence.push_back(fmt::format("its memory grew until then, by {} a second at the end",
+                                           human_bytes(static_cast<std::int64_t>(grows->memory_end->pace))));
+  finding.advice += words_for(
+      a.meta, {"; see what it keeps of each step: losses or outputs in a list keep their graphs (.item(), .detach())",
+               "; see what it keeps of each step"});
+}
+
+Finding told_out_of_memory(const Analysis& a, const std::optional<FullMemory>& at_the_end, std::string memory) {
   Finding finding;
   finding.cause = Cause::kMemoryLimited;
   finding.tiers = "NL";
@@ -48,6 +64,7 @@ Finding told_out_of_memory(const Analysis& a, std::string memory) {
                       fmt::format("the job ended with exit code {}", *a.meta.exit_code)};
   if (!memory.empty()) finding.evidence.push_back(std::move(memory));
   finding.advice = "a smaller batch, or a part of the model at a time; what else is on the GPU needs memory, too";
+  say_that_it_grew(a, at_the_end && at_the_end->grew, finding);
   finding.bound = "not a matter of speed";
   return finding;
 }
@@ -129,7 +146,7 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
   const bool again = many_in_turn(a, row) || ran_out_again(a);
   const auto at_the_end = full_at_the_end(a);
   const std::string memory = at_the_end ? at_the_end->words : fullest.words;
-  if (last_words_of_memory(a) && !again) return only(told_out_of_memory(a, memory));
+  if (last_words_of_memory(a) && !again) return only(told_out_of_memory(a, at_the_end, memory));
   const Claims tries = tries_again(a);
   const bool full = fullest.share >= a.limits[Threshold::kOutOfMemory] || at_the_end || !tries.empty();
   if (memory.empty() || (!full && !again)) return {};
@@ -149,6 +166,7 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
   const bool read = a.meta.tiers.find('L') != std::string::npos;
   finding.advice = fmt::format("look for \"out of memory\" in its output{}; a smaller batch",
                                read ? "" : " (headroom run --output-lines does)");
+  say_that_it_grew(a, at_the_end && at_the_end->grew, finding);
   finding.bound = "not a matter of speed";
   return only(std::move(finding));
 }

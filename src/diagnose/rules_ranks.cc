@@ -154,6 +154,28 @@ void say_who_comes_last(const Analysis& a, const std::optional<PeerWait>& wait, 
                                                  : "what it does in " + wait->peer_at);
 }
 
+// Where the others wait for the kernels of the slow one, these do not go: with equal shares of them each process works
+// for as long as all do on average, so that of their waits the mean is saved; or what the slow one's kernels take
+// longer than those of all on average, where readings say that this is more.
+void gains_by_even_shares(const Analysis& a, Finding& finding) {
+  const std::set<std::size_t> ranks = devices_of_ranks(a);
+  if (finding.cause != Cause::kStraggler) return gains_by_spreading(a, ranks, finding);
+  if (!finding.gain || ranks.empty()) return;
+  const Claims& waits = finding.counted.empty() ? finding.claims : finding.counted;
+  Nanos waited = 0, kernels = 0, longest = 0;
+  for (const std::size_t device : ranks) {
+    const Nanos here = a.ledger.total(Account::kUseful, device);
+    waited += length_on(device, waits), kernels += here, longest = std::max(longest, here);
+  }
+  const auto many = static_cast<Nanos>(ranks.size());
+  const Nanos all = a.ledger.span(), saved = std::max(waited / many, longest - kernels / many);
+  const double factor = static_cast<double>(all) / static_cast<double>(std::max<Nanos>(1, all - saved));
+  Gain gain = *finding.gain;
+  gain.high = factor;
+  gain.condition = "if each process got an equal share of these kernels";
+  bound_by(std::move(gain), finding);
+}
+
 }  // namespace
 
 // What its stacks or its marks say: an exchange between processes, in which each waits for the others.
@@ -201,7 +223,7 @@ std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts
       "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
   gains_at_most(a, finding,
                 both ? "if none came later to an exchange than the others" : "if no process waited for another");
-  if (wait && wait->peer_waits_for_kernels) gains_by_spreading(a, devices_of_ranks(a), finding);
+  if (wait && wait->peer_waits_for_kernels) gains_by_even_shares(a, finding);
   return only(std::move(finding));
 }
 

@@ -194,7 +194,6 @@ Finding waits_for_who_asks(const Analysis& a, Claims claims) {
   finding.evidence = {looks_sentence(a, s.owner_looks, finding.claims), owner_sentence(s)};
   finding.told_apart_from = {"loading: it waited at its own port, and hardly ran"};
   finding.would_overturn = kOtherFunctions;
-  gains_by_removal(a, finding, "if somebody had asked at once");
   return finding;
 }
 

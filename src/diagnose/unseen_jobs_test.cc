@@ -120,7 +120,7 @@ TEST(UnseenJobs, AWantOfACoreIsAShareOfTheWholeTime) {
                                   [](const OwnLimit& one) { return one.cause == Cause::kCpuOversubscribed; });
   ASSERT_NE(cores, e.limits.end()) << e.findings.front().title;
   EXPECT_NEAR(cores->high, 1 / (1 - 0.13 - 0.25 * 0.03 * 60 / 70), 0.01);
-  EXPECT_THAT(cores->condition, HasSubstr("a quarter of its time on one counted as lost by sharing it"));
+  EXPECT_THAT(cores->condition, HasSubstr("and ran on it in a quarter less time, sharing it with nobody"));
 }
 
 TEST(UnseenJobs, ALimitNamesTheFindingThatGoesBeyondIt) {

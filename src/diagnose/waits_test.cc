@@ -267,12 +267,15 @@ TEST(OutOfMemory, FullMemoryWhenTheJobFailedIsSaid) {
   const Finding full = failed([](double t) { return t > 10 ? 47.9 : 20; });
   EXPECT_EQ(full.title, "GPU memory was full, or nearly so, when the job failed");
   EXPECT_THAT(full.evidence, Contains(HasSubstr("47.9 GiB of 48.0 GiB in use")));
+  EXPECT_THAT(full.advice, Not(HasSubstr("keeps of each step"))) << "it stood still";
 }
 
 TEST(OutOfMemory, MemoryThatGrewSoFastThatItMayHaveBeenFullIsSaid) {
   const Finding grew = failed([](double t) { return 2.14 * t; });
   EXPECT_EQ(grew.title, "GPU memory was filling up when the job failed");
   EXPECT_EQ(grew.confidence, Confidence::kLow);
+  EXPECT_THAT(grew.evidence, Not(Contains(HasSubstr("grew until then")))) << "it is said with how full it was";
+  EXPECT_THAT(grew.advice, HasSubstr("see what it keeps of each step"));
   EXPECT_EQ(failed([](double t) { return 1.0 * t; }).title, "");
 }
 

@@ -78,7 +78,7 @@ struct Finding {
   bool mostly_waits = false;        // its process slept or waited for most of this time, and may have run in the rest
   bool asleep = false;              // its process hardly used a core in this time, and wanted none
   bool by_threads = false;          // other threads of its process make what the main one waits for in this time
-  bool threads_hardly_ran = false;  // other threads of its process: to have fewer of them would save next to nothing
+  bool no_threads_to_save = false;  // of the job itself: others have the cores, and fewer threads would save nothing
   bool passes_once = false;         // in a trace of some steps: later ones gain nothing by it
   bool may_import_late = false;     // modules that are imported later would make it shorter
   bool from_afar = false;      // if data is waited for in this time, it comes from elsewhere: none came from storage

@@ -62,7 +62,7 @@ constexpr std::array kInstead{
     Instead{Cause::kInputTooFewWorkers, 'P', kCachedBatch},
     Instead{Cause::kCpuOversubscribed,
             'P',
-            {"the same run with the other load stopped, or with fewer threads",
+            {"the same run with the other load stopped",
              "headroom run -- CMD with the other load stopped{or_one_thread}, and headroom compare"}},
     Instead{Cause::kSlowStorage,
             'P',
@@ -153,7 +153,7 @@ std::string step_of_observation(Cause cause, const Finding& finding, const Recor
   const std::string_view told = words_for(meta, look.how);
   std::string how(told.empty() ? look.words : told);
   put(how, "{stacks}", without_python(meta) ? kNativeStacks : "headroom stacks --pid PID");
-  put(how, "{or_one_thread}", one_thread_each(meta) ? "" : ", or with OMP_NUM_THREADS=1");
+  put(how, "{or_one_thread}", one_thread_each(meta) || finding.no_threads_to_save ? "" : ", or with OMP_NUM_THREADS=1");
   const bool gone = job_is_over(meta) || is_imported(meta);
   return look.of_process && gone ? "in the next run, " + how : how;
 }

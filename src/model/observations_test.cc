@@ -47,6 +47,16 @@ TEST(Observations, WhatARecordingHoldsIsNotAskedForAgain) {
   EXPECT_TRUE(says(observed(Cause::kGilContention, "NP"), "stacks --pid")) << "nobody read its stacks";
 }
 
+TEST(Observations, FewerThreadsAreNoLookWhereOthersHaveTheCores) {
+  RecordingMeta meta;
+  meta.origin = "run";
+  meta.tiers = "NP";
+  Finding finding;
+  EXPECT_TRUE(says(step_of_observation(Cause::kCpuOversubscribed, finding, meta), "OMP_NUM_THREADS=1"));
+  finding.no_threads_to_save = true;
+  EXPECT_FALSE(says(step_of_observation(Cause::kCpuOversubscribed, finding, meta), "OMP_NUM_THREADS=1"));
+}
+
 TEST(Observations, EachIsMadeByAnInstruction) {
   for (const std::string_view tiers : {"N", "NP", "NPY", "NS"})
     for (const bool over : {false, true})

@@ -14,6 +14,7 @@
 #include "model/advice_words.h"
 #include "model/named_causes.h"
 #include "model/observations.h"
+#include "model/start_part.h"
 #include "plan/fill.h"
 #include "plan/fit.h"
 #include "plan/limits.h"
@@ -386,13 +387,19 @@ class Maker {
     return fmt::format("; low end: {}, as {}", save_half_of_seen(made), shown);
   }
 
-  // Of a start whose parts stacks tell, no more than the option is about.
+  // Of a start whose parts stacks tell, no more than the option is about, and what no stack tells.
   void take_part_of_start(const Finding& finding, Candidate& made) const {
-    const StartPart part = part_of_start(e_, finding);
+    const StartPart part = part_of_start(e_.ledger, finding);
     made.change.share = part.share;
-    if (!made.option.promises || human_percent(part.share) == human_percent(1)) return;
-    made.option.gain.more +=
-        fmt::format("; {} {} of that time", part.imports ? "imports are" : "that code has", human_percent(part.share));
+    if (!made.option.promises || human_percent(part.told) == human_percent(1)) return;
+    made.option.gain.more += fmt::format("; {} {} of that time",
+                                         part.imports            ? "imports are"
+                                         : part.code.size() == 1 ? "that code has"
+                                                                 : "these functions have",
+                                         human_percent(part.told));
+    constexpr double kSome = 0.02;
+    if (part.share - part.told >= kSome)
+      made.option.gain.more += fmt::format(", and of {} no stack tells", human_percent(part.share - part.told));
   }
 
   // Says of what that is the half.

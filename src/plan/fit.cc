@@ -8,22 +8,20 @@
 
 #include "model/advice_words.h"
 #include "model/observations.h"
+#include "model/start_part.h"
 
 namespace headroom::planning {
 
 namespace {
 
-bool is_import(std::string_view place) { return place == "imports" || place.starts_with("import "); }
-
-// Where most of a start is one function of the job's own, imports are no matter, nor is what else starts load.
-std::string start_as_seen(const Explanation& e, const Finding& finding, const std::string& otherwise) {
+// Where most of a start is functions of the job's own, imports are no matter, nor is what else starts load.
+std::string start_as_seen(const Explanation& e, const Finding& finding, const StartPart& part) {
+  if (!part.imports)
+    return fmt::format("keep what {} {} from one start to the next, on a local disk", code_of_start(e.ledger, part),
+                       part.code.size() == 1 ? "makes or brings" : "make or bring");
   const std::string place = finding.code ? e.ledger.spot(*finding.code, Account::kStartup) : "";
-  if (part_of_start(e, finding).imports) {
-    return fmt::format("import {}only what is needed{}; of several runs, one process for all imports it once",
-                       finding.may_import_late ? "late, and " : "", place.empty() ? "" : ": most of it is " + place);
-  }
-  if (place.empty()) return otherwise;
-  return fmt::format("keep what {} makes or brings from one start to the next, on a local disk", place);
+  return fmt::format("import {}only what is needed{}; of several runs, one process for all imports it once",
+                     finding.may_import_late ? "late, and " : "", place.empty() ? "" : ": most of it is " + place);
 }
 
 // Of a start in which its process slept or waited: it makes nothing itself that could be kept.
@@ -40,38 +38,40 @@ void shorten_the_wait(const Explanation& e, const Finding& finding, Option& opti
 }
 
 void fit_start(const Explanation& e, const Finding& finding, Option& option) {
-  const bool imports = part_of_start(e, finding).imports;
-  if (!imports && (finding.asleep || finding.mostly_waits)) return shorten_the_wait(e, finding, option);
-  option.apply = start_as_seen(e, finding, option.apply);
-  if (imports)
-    option.title = "Import less at the start, or once for several runs", option.why_safe = "the same modules",
-    option.undo = "the imports as they were";
+  const StartPart part = part_of_start(e.ledger, finding);
+  if (!part.imports && (finding.asleep || finding.mostly_waits)) return shorten_the_wait(e, finding, option);
+  if (!part.imports && part.code.empty()) return;
+  option.apply = start_as_seen(e, finding, part);
+  option.title = "Keep what every start makes or loads";
+  if (!part.imports) return;
+  option.title = "Import less at the start, or once for several runs";
+  option.why_safe = "the same modules";
+  option.undo = "the imports as they were";
 }
 
-bool may_have_threads(const Explanation& e, const Finding* finding) {
-  return !one_thread_each(e.meta) && !(finding && finding->threads_hardly_ran);
+// Whether to have fewer threads can help: they are seen to fill the cores, and are not known to be off already.
+bool threads_fill_cores(const Explanation& e, const Finding* finding) {
+  return finding && !finding->no_threads_to_save && e.host && !one_thread_each(e.meta);
 }
 
 // How long threads waited for cores is counted of the main one only, and what fewer of them would take longer for is
-// not in this recording: the same run with both tells.
-std::string fewer_threads_check(const Explanation& e) {
-  const int many = e.host ? std::max(2, static_cast<int>(e.host->usable_cores)) : 2;
-  return fmt::format("headroom probe --vary threads=1,{} -- env OMP_NUM_THREADS={{threads}} CMD: which is faster",
-                     many);
+// not in this recording: the same run with both tells, and nothing is promised for it.
+void may_have_fewer_threads(const Explanation& e, Option& option) {
+  const int many = std::max(2, static_cast<int>(e.host->usable_cores));
+  option.apply += "; to be tried: no more threads than cores (OMP_NUM_THREADS=1 MKL_NUM_THREADS=1)";
+  option.safety = Safety::kModerate;
+  option.why_safe = "with fewer threads it may be slower: nothing here shows what each of them is worth";
+  option.verify =
+      fmt::format("headroom probe --vary threads=1,{} -- env OMP_NUM_THREADS={{threads}} CMD: which is faster", many);
 }
 
-// Of the job itself only what it may have: threads that were seen to run, or are not known to be off already.
-std::string fewer_threads(const Explanation& e, const Finding* finding, const Numbers& known) {
-  std::string text = "other load elsewhere, or more cores" + filled("{cores}", known);
-  const bool threads = may_have_threads(e, finding);
-  const bool workers = e.host && static_cast<double>(e.host->helpers) > e.host->usable_cores;
-  if (threads || workers)
-    text += fmt::format("; of the job itself no more {}{}{} than cores", threads ? "threads" : "",
-                        threads && workers ? " and " : "", workers ? "workers" : "");
-  if (threads) text += " (OMP_NUM_THREADS=1 MKL_NUM_THREADS=1)";
+void fit_cores(const Explanation& e, const Finding* finding, const Numbers& known, Option& option) {
+  option.apply = "other load elsewhere, or more cores" + filled("{cores}", known);
+  if (e.host && static_cast<double>(e.host->helpers) > e.host->usable_cores)
+    option.apply += "; of the job itself no more workers than cores";
+  if (threads_fill_cores(e, finding)) may_have_fewer_threads(e, option);
   if (finding && !finding->interpreter_at.empty())
-    text += fmt::format("; {}{}", finding->interpreter_at, kHasTheInterpreter);
-  return text;
+    option.apply += fmt::format("; {}{}", finding->interpreter_at, kHasTheInterpreter);
 }
 
 void take(const Remedy& remedy, const Finding& finding, Option& option) {
@@ -101,30 +101,10 @@ void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding
     option.apply = "keep a copy of what it asks for on a local disk; ask for several at a time, ahead of the step";
     option.verify = "time per step, once the copy is there";
   }
-  if (fix.id == "fewer_threads") {
-    option.apply = fewer_threads(e, finding, known);
-    if (may_have_threads(e, finding)) option.verify = fewer_threads_check(e);
-  }
+  if (fix.id == "fewer_threads") fit_cores(e, finding, known, option);
   if (fix.id == "cheaper_samples" && e.host && e.host->helpers == 0)
     option.verify = "time per step; a hash of the same samples";                               // threads load
   if (fix.id == "end_after_work" && finding && finding->code) option.apply = finding->advice;  // it is no upload
-}
-
-StartPart part_of_start(const Explanation& e, const Finding& finding) {
-  const auto imports_at = [&](std::int32_t where) {
-    return where >= 0 && is_import(e.ledger.places[static_cast<std::size_t>(where)]);
-  };
-  Nanos imports = 0, code = 0;
-  for (const ClaimedPiece& piece : finding.claims) {
-    if (imports_at(piece.where)) imports += piece.end - piece.begin;
-    if (piece.where == finding.code) code += piece.end - piece.begin;
-  }
-  const Nanos all = finding.cost();
-  const bool most_are_imports = 2 * imports > all || (finding.code && imports_at(*finding.code));
-  if (!most_are_imports && !finding.code) return {};
-  return {
-      .share = static_cast<double>(most_are_imports ? imports : code) / static_cast<double>(std::max<Nanos>(1, all)),
-      .imports = most_are_imports};
 }
 
 void validates_on_the_cpu(const RecordingMeta& meta, Option& option) {

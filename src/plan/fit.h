@@ -11,14 +11,6 @@ namespace headroom::planning {
 // not. `finding` may be null: somebody asked about it.
 void fit_to_the_job(const Explanation& e, const Fix& fix, const Finding* finding, const Numbers& known, Option& option);
 
-// What the option for a start is about, where stacks tell its parts: its imports, or the code that most of it went to;
-// as a share of it.
-struct StartPart {
-  double share = 1;
-  bool imports = false;
-};
-[[nodiscard]] StartPart part_of_start(const Explanation& e, const Finding& finding);
-
 // The same of a validation in which hardly a kernel runs, for what otherwise enlarges its batches.
 void validates_on_the_cpu(const RecordingMeta& meta, Option& option);
 

@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "model/advice_words.h"
+#include "model/named_causes.h"
 #include "model/places.h"
 
 namespace headroom::planning {
@@ -102,6 +103,11 @@ std::optional<Candidate> code_beside_the_cause(const Explanation& e, std::size_t
   return made;
 }
 
+// Whether what it waits for, which loads, is to be made faster.
+bool waits_for_a_loader(const Finding& finding) {
+  return finding.mostly_waits && names(finding, Cause::kInputTooFewWorkers);
+}
+
 // What is so of each change of code.
 void describe(const Finding& finding, Candidate& made) {
   Option& option = made.option;
@@ -165,6 +171,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   describe(finding, made);
   if (account == Account::kCheckpoint) option.why_safe = "a crash may lose what the disk does not have yet";
   made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .share = share};
+  made.change.cheaper = waits_for_a_loader(finding);
   for (const std::size_t other : others) {
     made.change.also |= std::uint64_t{1} << other;
     option.gain.more += fmt::format("; in finding {} as well", other + 1);

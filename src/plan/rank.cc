@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/human.h"
+#include "model/cores.h"
 #include "plan/measured.h"
 #include "plan/named_code.h"
 
@@ -67,8 +68,8 @@ struct Group {
   bool by_cost = false;  // told, or work that went to the wrong GPU: no speed compares with it
 };
 
-// By finding. What costs more than a start-up is worth no less; what is ranked by its cost, no less than all that costs
-// less.
+// By finding. What costs more than a start-up is worth no less, nor than what is worth nearly the same; what is ranked
+// by its cost, no less than all that costs less.
 std::map<std::size_t, Group> groups_of(const std::vector<Candidate>& candidates) {
   std::map<std::size_t, Group> groups;
   for (const Candidate& one : candidates) {
@@ -79,10 +80,12 @@ std::map<std::size_t, Group> groups_of(const std::vector<Candidate>& candidates)
     group.start &= is_of(one, {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kEnvironmentInstall});
     group.by_cost |= is_told(one) || (one.option.candidates.empty() && is_of(one, {Cause::kWrongGpuAssignment}));
   }
+  constexpr double kNearly = 0.75;  // of what the other is worth, by judgement
   std::map<std::size_t, Group> lifted = groups;
   for (auto& [finding, group] : lifted)
     for (const auto& [other, cheaper] : groups)
-      if (!group.start && cheaper.cost < group.cost && (cheaper.start || group.by_cost))
+      if (!group.start && cheaper.cost < group.cost &&
+          (cheaper.start || group.by_cost || group.worth >= kNearly * cheaper.worth))
         group.worth = std::max(group.worth, cheaper.worth);
   return lifted;
 }
@@ -92,15 +95,38 @@ double score(const Candidate& one) {
          kEffort[static_cast<std::size_t>(one.effort)];
 }
 
-// The best of the changes that one look chooses: those for the causes of a set that the same look tells. Whether it
-// promises something, and its score.
-using Looks = std::map<std::pair<std::optional<std::size_t>, std::string>, std::pair<bool, double>>;
+// Whether it is against the likeliest cause of a set, or is what stacks name, whichever cause that has.
+bool is_of_the_likeliest(const Candidate& one) {
+  return one.option.id == kNamedCode ||
+         (!one.option.candidates.empty() && one.option.cause == one.option.candidates.front());
+}
+
+double most_saved(const Candidate& one) { return one.option.promises ? 1 - 1 / one.option.gain.high : 0; }
+
+// The best of the changes that one look chooses: those for the causes of a set that the same look tells.
+struct Look {
+  bool promises = false;   // one of them promises something
+  bool likeliest = false;  // one is of the likeliest cause, and saves nearly as much as those for the others
+  double score = 0;
+  [[nodiscard]] auto order() const { return std::tuple(!promises, !likeliest, -score); }
+};
+using Looks = std::map<std::pair<std::optional<std::size_t>, std::string>, Look>;
 Looks best_by_look(const std::vector<Candidate>& candidates) {
+  constexpr double kNearly = 0.5;  // of what the best of the others saves, by judgement
+  std::map<std::optional<std::size_t>, double> saved;
+  for (const Candidate& one : candidates)
+    saved[one.option.finding] = std::max(saved[one.option.finding], most_saved(one));
   Looks looks;
   for (const Candidate& one : candidates) {
-    const std::pair mine(one.option.promises, score(one));
+    const bool by_far = one.option.likeliest.has_value();
+    const bool near = most_saved(one) >= kNearly * saved[one.option.finding];
+    const Look mine{one.option.promises, is_of_the_likeliest(one) && one.option.promises && (by_far || near),
+                    score(one)};
     const auto [look, fresh] = looks.try_emplace({one.option.finding, one.look}, mine);
-    if (!fresh) look->second = std::max(look->second, mine);
+    if (fresh) continue;
+    look->second.likeliest |= mine.likeliest;
+    if (std::pair(mine.promises, mine.score) > std::pair(look->second.promises, look->second.score))
+      look->second.promises = mine.promises, look->second.score = mine.score;
   }
   return looks;
 }
@@ -140,10 +166,9 @@ std::string what_stays(const StepModel& model, const Candidate& one, const Gain&
   }
   StepModel without_loader = model;
   without_loader.workers = 0;
-  if (mechanism == Mechanism::kLoads || !differs(without_loader, one.change)) return "";
-  return fmt::format("; what loads ({}) takes {}, unless that changes, too",
-                     count_of(std::llround(model.workers), "process", "processes"),
-                     human_duration(static_cast<Nanos>(loading_time(model, std::array{one.change}) * kSecond)));
+  const std::string words = what_loads_takes(model.workers, loading_time(model, std::array{one.change}));
+  const bool told = one.option.gain.more.find(words) != std::string::npos;  // by its finding
+  return mechanism == Mechanism::kLoads || told || !differs(without_loader, one.change) ? "" : words;
 }
 
 // Whether it is worth naming beside the other: half of what another change takes away altogether is no more.
@@ -187,9 +212,9 @@ void rank(std::vector<Candidate>& candidates) {
   const auto place = [&](const Candidate& one) {
     const bool of_one = one.option.finding && !is_observation(one);
     const Group group = of_one ? groups.at(*one.option.finding) : Group{.worth = worth(one)};
-    const auto [promises, best] = looks.at({one.option.finding, one.look});
-    return std::tuple(!one.asked, is_observation(one), -group.worth, -group.cost, one.option.finding, !promises, -best,
-                      std::string_view(one.look), !one.option.promises, -score(one));
+    return std::tuple(!one.asked, is_observation(one), -group.worth, -group.cost, one.option.finding,
+                      looks.at({one.option.finding, one.look}).order(), std::string_view(one.look),
+                      !one.option.promises, -score(one));
   };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& x, const Candidate& y) { return place(x) < place(y); });

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/cores.h"
+#include "model/loop_accounts.h"
 #include "model/named_causes.h"
 #include "model/observations.h"
 
@@ -111,12 +112,6 @@ Sums sums_of(const Explanation& e) {
   return sums;
 }
 
-bool in_loop(Account account) {
-  return is_busy(account) ||
-         (is_held_idle(account) && account != Account::kStartup && account != Account::kCheckpoint &&
-          account != Account::kValidationHost && account != Account::kTeardown && account != Account::kHung);
-}
-
 StepModel::Claimed claimed_of(const Finding& finding, double seconds_of_all) {
   StepModel::Claimed claimed;
   Nanos loop = 0, input = 0;
@@ -193,6 +188,7 @@ struct Saved {
   double outside = 0, input = 0, other = 0;  // of parts that are not in the loop; waits for data; the rest of the loop
   double hidden = 0;                         // of these: what goes on beside the rest of the loop
   double beyond = 0;                         // of time that is not sure to be claimed by nobody else
+  double counted = 0;                        // of that, what lies outside of the loop and may go whatever the loop does
 
   [[nodiscard]] double all() const { return outside + input + other; }
 };
@@ -246,6 +242,16 @@ double beyond_of(const StepModel& model, const Change& change, std::span<const C
   return change.share * (std::max(0.0, most - claimed - others) + change.beside);
 }
 
+// What the findings of a change count outside of the loop, beside their claims, and no other change lets go.
+double counted_outside(const StepModel& model, const Change& change, std::span<const Change> changes) {
+  const std::uint64_t findings = findings_of(model, change);
+  double counted = 0;
+  for (const StepModel::Part& part : model.parts)
+    if (part.outside && (part.claimed_by & findings) == 0 && (part.counted_by & findings) != 0)
+      counted += part.seconds * (1 - share_of_all(model, changes, part));
+  return change.only_own ? 0 : change.share * counted;
+}
+
 // Of each part the change that saves most of it counts.
 Saved saved_by(const StepModel& model, std::span<const Change> changes) {
   Saved saved;
@@ -259,7 +265,10 @@ Saved saved_by(const StepModel& model, std::span<const Change> changes) {
     (part.input ? saved.input : part.outside ? saved.outside : saved.other) += both;
     saved.hidden += both - gone * part.seconds;
   }
-  for (const Change& change : changes) saved.beyond = std::max(saved.beyond, beyond_of(model, change, changes));
+  for (const Change& change : changes) {
+    saved.beyond = std::max(saved.beyond, beyond_of(model, change, changes));
+    saved.counted = std::max(saved.counted, counted_outside(model, change, changes));
+  }
   return saved;
 }
 
@@ -319,19 +328,26 @@ double simulate(const StepModel& model, std::span<const Change> changes) {
   }
   double outside = std::max(0.0, model.outside - saved.outside);
   double input = std::max(0.0, model.input - saved.input);
+  double counted = std::min(saved.counted, outside);  // of what is outside, what may still go
   const double beside = std::max(0.0, model.seconds - model.outside - saved.input - saved.other);
   const double not_hidden = std::max(0.0, saved.hidden - beside) / 2;  // so much of it that both last as long
   double loop = model.seconds - saved.all() - saved.beyond + not_hidden - outside - input;
-  // What goes beyond the claims lies in the loop first, then in waits for data, then outside of it.
+  // What goes beyond the claims is what they count outside of the loop, then in the loop, in waits for data, and
+  // outside.
+  const double first = std::min(saved.beyond, counted);
+  outside -= first, counted -= first, loop += first;
   for (double* part : {&input, &outside}) {
     const double taken = std::clamp(-loop, 0.0, *part);
     *part -= taken;
     loop += taken;
   }
   loop = std::max(0.0, loop);
-  // Loading a sample costs what it costs in a larger batch, too.
-  const double time = outside + std::max(input + loop / enlarged,
-                                         std::min(loader_of(model, changes, enlarged), model.seconds - model.outside));
+  // Loading a sample costs what it costs in a larger batch, too. Where that keeps the loop from being shorter, what is
+  // counted outside of it goes instead.
+  const double steps = input + loop / enlarged;
+  const double loads = std::min(loader_of(model, changes, enlarged), model.seconds - model.outside);
+  outside -= std::clamp(loads - steps, 0.0, std::min(counted, outside));
+  const double time = outside + std::max(steps, loads);
   const double alone = std::clamp(std::max(time, least), 0.0, model.seconds);
   const auto on_more_gpus = [&](double all) {
     const double rest = std::min(model.rest, all);

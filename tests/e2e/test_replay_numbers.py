@@ -124,7 +124,7 @@ def test_two_workers_on_two_cores_are_not_too_many(tmp_path, workers, fewer):
         made.process(pid, 100, 1000, does=[(1000, SPAN, {"main": 1.5 / workers, "delay": 0.4})]).stacks(pid, [(1000, SPAN, WORKER)])
     answer = told(tmp_path, made)
     assert answer["findings"][0]["cause"] == "cpu_oversubscribed"
-    assert ("fewer workers or threads" in answer["findings"][0]["advice"]) == fewer
+    assert ("; fewer workers" in answer["findings"][0]["advice"]) == fewer
 
 
 def test_half_a_core_is_called_so(tmp_path):
