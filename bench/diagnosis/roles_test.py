@@ -41,10 +41,11 @@ OF_PROGRAM = {**dict.fromkeys(("u01", "u02", "u07", "u11", "u12", "u13", "u16", 
                                "z_bzip2_pipe", "z_query_without_index", "z_slow_rank_augments", "z_commits_each_step", "z_ids_in_a_dict",
                                "z_replay_in_python", "z_cold_memory_map", "s_collects_each_step", "s_reads_each_loss", "s_metrics_thread",
                                "s_workers_by_requests", "s_threads_and_workers", "s_micro_batches", "s_tokenising_thread",
-                               "s_key_error_in_worker", "s_shared_by_two", "s_both_on_one_gpu"),
+                               "s_key_error_in_worker", "s_shared_by_two", "s_both_on_one_gpu", "t_decode_on_busy_cores",
+                               "t_pads_in_collate", "t_ranks_on_one_core_each", "t_volumes_made_float"),
                               STEPS),
               **dict.fromkeys(("u15", "h200_long_ends", "h200_evaluate_and_save", "v_gan_grids", "v_confusion",
-                               "v_worker_init", "s_spawned_each_epoch", "s_uneven_shards_gloo"), EPOCHS),
+                               "v_worker_init", "s_spawned_each_epoch", "s_uneven_shards_gloo", "t_finder_and_file", "t_k_folds"), EPOCHS),
               **dict.fromkeys(("u06", "u19", "h200_three_turns", "v_cache_lock", "w_epoch_end", "w_checkpoint_gzip",
                                "w_checkpoint_fsync", "w_repeat_preprocessing", "w_npz_checkpoint", "w_recompile_loop", "w_env_steps",
                                "w_mixed_epoch", "x_hf_trainer", "x_gan", "x_hp_loop", "x_federated", "x_bleu", "y_held_out", "y_hpo",
@@ -55,9 +56,10 @@ OF_PROGRAM = {**dict.fromkeys(("u01", "u02", "u07", "u11", "u12", "u13", "u16", 
                                "v_running_auc", "v_media_upload", "v_event_writer", "v_frequent_save", "h200_rank_zero_metrics",
                                "h200_short_epochs", "x_ema", "z_uneven_shards", "z_windows_of_futures", "z_growing_auc", "z_cached_after_first",
                                "z_smaller_batches", "z_saves_pictures", "z_batches_in_loop", "s_profiler_left_on", "s_one_slow_sample",
-                               "s_generation_service"), SOME),
+                               "s_generation_service", "t_gan_image_grids"), SOME),
               "z_compiles_twice": {"once"}}
-OF_FUNCTION = {("u14", "Trainer.save_checkpoint"): EPOCHS, ("u14", "Trainer.evaluate"): EPOCHS, ("u14", "Trainer.collate"): STEPS}
+OF_FUNCTION = {("t_average_of_weights", "save"): EPOCHS,
+               ("u14", "Trainer.save_checkpoint"): EPOCHS, ("u14", "Trainer.evaluate"): EPOCHS, ("u14", "Trainer.collate"): STEPS}
 
 
 def explained(kept):

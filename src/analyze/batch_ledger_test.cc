@@ -144,6 +144,19 @@ TEST(BatchLedger, TheAttemptBeforeAndTheOneAfterKeepTheirProcesses) {
   EXPECT_NEAR(of_task(l, Account::kUseful, "third"), 8, 1.1);
 }
 
+// The driver lists a process until its context is gone.
+TEST(BatchLedger, WhatEndedJustBeforeItWasSeenOnTheGpuIsItsTasks) {
+  const auto others = [](double ended) {
+    RecordingBuilder builder(20);
+    builder.gpu(0, [](double t) { return t > 5 && t <= 6 ? 1.0 : 0.0; });
+    builder.process(100, 1, 4, ended, 0.9).context(100, 0, 6, 6).attempt("short", 100, {0}, 4, ended);
+    return total(whole(builder.build()), Account::kForeign);
+  };
+  EXPECT_EQ(others(5.99), 0);
+  EXPECT_EQ(others(5.2), 0);
+  EXPECT_GT(others(4.5), 0) << "its number is another's by then";
+}
+
 TEST(BatchLedger, AProcessThatLeftItsTreeBesideTwoAttemptsIsNobodys) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 1.0; });

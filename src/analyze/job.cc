@@ -33,16 +33,20 @@ Nanos median_spacing(const Recording& recording, const std::vector<SourceId>& so
   return std::max<Nanos>(median(std::move(gaps)), kMillisecond);
 }
 
-// pids are reused: the process with this start time, else the one that lived when the context was seen.
+// pids are reused: the process with this start time, else the one that lived when the context was seen; of one that
+// ended as the list was read, the driver may tell a moment more.
 std::optional<SourceId> match_process(const Recording& recording, const std::multimap<std::int64_t, SourceId>& by_pid,
                                       const GpuContext& context, Nanos seen) {
-  std::optional<SourceId> best;
+  constexpr Nanos kEnding = kSecond;
+  std::optional<SourceId> best, ended;
   for (auto [entry, last] = by_pid.equal_range(context.pid); entry != last; ++entry) {
     const Process process = process_of(source_of(recording, entry->second));
     if (context.start && process.start == *context.start) return entry->second;
-    if (process.start <= seen && (!process.end || *process.end >= seen)) best = entry->second;
+    if (process.start > seen) continue;
+    if (!process.end || *process.end >= seen) best = entry->second;
+    if (process.end && *process.end >= seen - kEnding && !context.start) ended = entry->second;
   }
-  return best;
+  return best ? best : ended;
 }
 
 // It was not on the list yet when that was read last before `seen`; without such a reading it always may have been.

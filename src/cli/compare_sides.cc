@@ -203,7 +203,8 @@ std::string command_of(const Attempt& attempt) {
   return typed_line(words);
 }
 
-// The command of its last run, without what a pair says itself: folder, GPUs, tasks, and what makes no recording.
+// The command of its last run, without what a pair says itself (folder, GPUs, tasks, what makes no recording) and what
+// is asked of a recording.
 std::optional<compare::BatchAsked> asked_of(const batch::Contents& contents, const std::vector<std::string>& changed) {
   if (contents.runs.empty()) return std::nullopt;
   const batch::Run& run = contents.runs.back();
@@ -220,7 +221,9 @@ std::optional<compare::BatchAsked> asked_of(const batch::Contents& contents, con
     own = own && word != "--";
     const auto is = [&](std::string_view option) { return own && word.starts_with(option); };
     asked.all_of_it = asked.all_of_it && !is("--only=");
-    if (is("--only=") || is("--folder=") || is("--no-record") || (is("--gpus=") && word != "--gpus=none")) continue;
+    if (is("--only=") || is("--folder=") || is("--require=") || is("--no-record") ||
+        (is("--gpus=") && word != "--gpus=none"))
+      continue;
     if (asked.from_stdin && own && word == "-" && !std::exchange(stdin_left_out, true)) continue;
     kept.push_back(word);
   }

@@ -30,14 +30,15 @@ Result<std::string> output_path(const ImportVerb& options) {
   return shelf.new_path({options.file}, realtime_now());
 }
 
-void print_text(const Recording& recording, const std::string& path) {
+void print_text(const PackedRecording& packed, const std::string& path) {
+  const Recording& recording = packed.recording;
   const std::size_t width = text_options(STDOUT_FILENO).width;
   const auto& meta = recording.meta;
   const std::size_t gpus = recording.all(SourceKind::kGpu).size();
   const std::string of = gpus > 0 ? count_of(gpus, "GPU") : count_of(recording.all(SourceKind::kMarks).size(), "rank");
   const std::string span = human_duration(meta.end - meta.start);
   if (meta.interval > 0)
-    print("{} of {} over {}, {} apart ({})\n", count_of(report::gpu_rows(recording), "row"), of, span,
+    print("{} of {} over {}, {} apart ({})\n", count_of(report::gpu_rows(packed), "row"), of, span,
           human_duration(meta.interval), meta.origin);
   else
     print("{} over {} ({})\n", of, span, meta.origin);
@@ -47,7 +48,7 @@ void print_text(const Recording& recording, const std::string& path) {
 }
 
 Result<void> import_log_file(const ImportVerb& options, const ImportOptions& import) {
-  HR_TRY(const OpenedRecording opened, open_recording(options.file, import));
+  HR_TRY(const OpenedPacked opened, open_packed(options.file, import));
   HR_TRY(const std::string path, output_path(options));
   HR_TRYV(write_recording(opened.recording, path));
   if (options.json)

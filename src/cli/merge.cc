@@ -45,13 +45,13 @@ Result<void> merge(const MergeVerb& options, const ImportOptions& import) {
   if (paths.size() == 1)
     return fail(Errc::kInvalidInput, fmt::format("there is one recording alone, {}: nothing to merge", paths.front()),
                 fmt::format("headroom export {} --format hrec -o COPY.hrec copies it", typed_word(paths.front())));
-  HR_TRY(const OpenedRecording opened,
+  HR_TRY(OpenedRecording opened,
          open_merged(paths, import, {}, options.skip_unreadable ? Unreadable::kLeaveOut : Unreadable::kRefuse));
   if (!has_parts(opened.recording))
     return fail(Errc::kInvalidInput, fmt::format("only {} can be read: nothing to merge", opened.path));
   HR_TRYV(write_recording(opened.recording, options.output));
   if (options.json)
-    put(report::import_to_json(opened.recording, options.output));
+    put(report::import_to_json(not_packed(std::move(opened.recording)), options.output));
   else
     print_text(opened.recording, options.output);
   return {};

@@ -131,10 +131,13 @@ Result<std::string> path_of_recording(const std::string& what) {
   return name;
 }
 
-Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
-  OpenedRecording opened;
+Result<OpenedPacked> open_packed(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
+  OpenedPacked opened;
   HR_TRY(opened.path, path_of_recording(what));
-  if (mean_several({&opened.path, 1})) return open_folder(opened.path, options, read);
+  if (mean_several({&opened.path, 1})) {
+    HR_TRY(auto folder, open_folder(opened.path, options, read));
+    return OpenedPacked{not_packed(std::move(folder.recording)), std::move(folder.path), folder.file_bytes};
+  }
   const auto not_there = [&](Error error) {
     if (error.hint.empty()) error.hint = other_way(what);
     return tl::unexpected(error);
@@ -150,16 +153,21 @@ Result<OpenedRecording> open_recording(const std::string& what, const ImportOpti
   if (!log) return not_there(log.error());
   const LogFormat format = options.format.value_or(sniff_log(log->text()));
   if (format == LogFormat::kRecording) {
-    HR_TRY(opened.recording, read_hrec(opened.path, log->was_packed(), read));
+    HR_TRY(opened.recording.recording, read_hrec(opened.path, log->was_packed(), read));
     opened.file_bytes = file_bytes(opened.path);
   } else if (format == LogFormat::kJsonl) {
     auto recording = read_jsonl(log->text());
     if (!recording) return tl::unexpected(within(opened.path, recording.error()));
-    opened.recording = std::move(*recording);
+    opened.recording.recording = std::move(*recording);
   } else {
-    HR_TRY(opened.recording, import_log(opened.path, log->text(), options));
+    HR_TRY(opened.recording.recording, import_log(opened.path, log->text(), options));
   }
   return opened;
+}
+
+Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
+  HR_TRY(auto opened, open_packed(what, options, read));
+  return OpenedRecording{unpacked(std::move(opened.recording)), std::move(opened.path), opened.file_bytes};
 }
 
 namespace {

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "cli/cli11.h"
 #include "import/import.h"
-#include "model/recording.h"
+#include "model/packed_recording.h"
 #include "record/reader.h"
 
 namespace headroom::cli {
@@ -31,6 +31,14 @@ struct OpenedRecording {
 };
 [[nodiscard]] Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options = {},
                                                      const ReadOptions& read = {});
+// The same for who only writes it down: a log of gigabytes lies packed.
+struct OpenedPacked {
+  PackedRecording recording;
+  std::string path;
+  std::optional<std::int64_t> file_bytes;
+};
+[[nodiscard]] Result<OpenedPacked> open_packed(const std::string& what, const ImportOptions& options,
+                                               const ReadOptions& read = {});
 
 // The options about foreign logs, declared on a verb: --format, --columns, --log-interval, --start-date,
 // --power-limit, --memory-total, --device-name, --utc-offset.

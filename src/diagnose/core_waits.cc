@@ -61,9 +61,10 @@ std::optional<CoreWaits> core_waits(const Analysis& a) {
   const auto owner = device ? only_owner(a, *device) : std::nullopt;
   if (!owner) return std::nullopt;
   const Window window = kernels_of(a.devices[*device]);
-  double looked = 0, delay = 0, ran = 0, starting = 0;  // seconds
+  double looked = 0, delay = 0, ran = 0, outside = 0;  // seconds
   for (const Activity& did : a.job.did[static_cast<std::size_t>(*owner)]) {
-    starting += did.run_delay * seconds(std::max<Nanos>(0, std::min(did.end, window.begin) - did.begin));
+    outside += did.run_delay * seconds(std::max<Nanos>(0, std::min(did.end, window.begin) - did.begin) +
+                                       std::max<Nanos>(0, did.end - std::max(did.begin, window.end)));
     const Nanos here = std::min(did.end, window.end) - std::max(did.begin, window.begin);
     if (here <= 0) continue;
     looked += seconds(here);
@@ -77,7 +78,7 @@ std::optional<CoreWaits> core_waits(const Analysis& a) {
   waits.waited = delay / looked;
   waits.ran = ran / looked;
   const double whole = seconds(std::max<Nanos>(1, a.ledger.span()));
-  waits.waited_of_all = (waits.waited * seconds(window.length()) + starting) / whole;
+  waits.waited_of_all = (waits.waited * seconds(window.length()) + outside) / whole;
   waits.ran_of_all = waits.ran * seconds(window.length()) / whole;
   // Who sleeps until its kernels are done wants no core meanwhile. Who looks again and again does, and so does who has
   // queued more of them when he wakes: then the device is not idle where he waits for them.

@@ -27,7 +27,7 @@ struct CoreWaits {
   double waited = 0;         // for a core
   double ran = 0;            // on one
   double at_least = 0;       // both, whatever of its waits for a core was while kernels ran
-  double waited_of_all = 0;  // for a core, of the whole time: before its first kernel, too
+  double waited_of_all = 0;  // for a core, of the whole time: before its first kernel and after the last one, too
   double ran_of_all = 0;     // on one from its first kernel to the last, of the whole time
 };
 // Of one GPU; nothing where several work, where no process on it was watched, and for a batch.

@@ -179,12 +179,13 @@ bool names_no_more(const Finding& one, const Finding& other) {
 // one tells, and all of it where they name the same causes. Of other causes the bound needs it.
 Claims taken_by(const Finding& other, const Claims& counted, const Finding& finding, const Claims& left) {
   // Whose bound counts no time, such as a wait for a core, tells what its own was all the same: of that cause.
-  if (counted.empty()) return names(finding, *other.cause) ? common(left, other.claims) : Claims{};
+  const bool turns = names(other, Cause::kOneProcessImbalance);  // another GPU computes meanwhile, whatever else goes
+  if (counted.empty()) return turns || names(finding, *other.cause) ? common(left, other.claims) : Claims{};
   if (names_no_more(finding, other)) return common(left, counted);
   // A set out of which others were left by what was seen is of no other cause (weigh.cc).
   constexpr std::size_t kNarrowed = 4;
   const bool narrowed = !other.speaks_for.empty() && other.tiers.has("Y") && other.candidates.size() == kNarrowed;
-  return other.cause || narrowed ? common(left, other.claims) : Claims{};
+  return other.cause || narrowed || turns ? common(left, other.claims) : Claims{};
 }
 
 std::string of_findings(const std::vector<std::string>& numbers) {
@@ -237,7 +238,8 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
   for (std::size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
     if (!finding.gain || finding.counted.empty() || removal(a, finding.counted) != finding.gain->high) {
-      if (finding.cause && !finding.claims.empty()) before.push_back({i, {}});
+      if ((finding.cause || names(finding, Cause::kOneProcessImbalance)) && !finding.claims.empty())
+        before.push_back({i, {}});
       continue;
     }
     const Uncounted rest = uncounted(a, findings, before, finding);
@@ -253,6 +255,13 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
 
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
   Claims others = without(unsure_time(a, finding, ends), finding.claims);
+  const auto is_after = [&](const ClaimedPiece& piece) {
+    return piece.begin >= kernels_of(a.devices[piece.device]).end;
+  };
+  // What all comes after the last kernel is nothing that comes with steps.
+  constexpr double kNearlyAll = 0.9;
+  if (static_cast<double>(length_of(finding.claims, is_after)) >= kNearlyAll * static_cast<double>(finding.cost()))
+    std::erase_if(others, [&](const ClaimedPiece& piece) { return !is_after(piece); });
   if (finding.cause == Cause::kCpuOversubscribed) {
     const auto starts = [](const ClaimedPiece& piece) { return piece.account == Account::kStartup; };
     Claims at_start;

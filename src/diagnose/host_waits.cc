@@ -263,13 +263,16 @@ void exclude_copies(const Analysis& a, Finding& finding) {
     finding.told_apart_from.push_back("copies: hardly any bytes came over PCIe");
 }
 
-void exclude_storage(const HostSummary& s, Finding& finding) {
+void exclude_storage(const Analysis& a, const HostSummary& s, Finding& finding) {
   constexpr std::size_t kSet = 2;  // causes: one of them alone would be told by nothing but this
   const bool read = !s.owner_read || *s.owner_read + s.helper_read.value_or(0) >= 1;
   const bool wrote = !s.owner_write || *s.owner_write >= 1;
   const bool may_come = s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe, WaitChannel::kSocket, WaitChannel::kDisk,
                                       WaitChannel::kNetworkFs, WaitChannel::kOther, WaitChannel::kUnknown}) > 0 ||
                         s.owner_looks.blocked > 0;
+  // Another thread may wait for it while the main one waits for that.
+  const bool for_another = !a.code.one_python_thread_each &&
+                           share_in(a, finding.claims, stacks::Family::kLock) >= a.limits[Threshold::kMajority];
   if (s.owner_looks.count == 0 || may_come) return;
   const auto exclude = [&](Cause cause, std::string_view words) {
     // Copies are told by their bytes, too.
@@ -278,7 +281,7 @@ void exclude_storage(const HostSummary& s, Finding& finding) {
       finding.told_apart_from.push_back(
           fmt::format("{}, and no look saw it wait for a file, a pipe or a connection", words));
   };
-  if (!read) exclude(Cause::kSlowStorage, "slow storage: nothing was read");
+  if (!read && !for_another) exclude(Cause::kSlowStorage, "slow storage: nothing was read");
   if (!wrote && (finding.asleep || finding.mostly_waits))  // who runs may make what it prints
     exclude(Cause::kLoggingUpload, "logging and uploads: nothing was written");
   if (finding.candidates.size() == 1) finding.cause = finding.candidates.front(), finding.candidates.clear();

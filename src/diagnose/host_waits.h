@@ -65,7 +65,7 @@ void exclude_copies(const Analysis& a, Finding& finding);
 // Takes storage out of a set where nothing was read, and no look saw its main thread asleep at what may have data for
 // it: a lock or a timer alone is none. Pages of a file that is mapped are read in state D. Likewise logging, of who
 // slept and wrote nothing.
-void exclude_storage(const HostSummary& s, Finding& finding);
+void exclude_storage(const Analysis& a, const HostSummary& s, Finding& finding);
 
 // Whether the main thread's waits for a core may be a good part of the claimed time: the readings are of longer.
 [[nodiscard]] bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims);

@@ -364,14 +364,17 @@ Claims profiled_idle(const Analysis& a) {
 
 namespace {
 
-// Whether what looks like pauses are the steps: many, with hardly a kernel between them.
-bool are_the_steps(const std::vector<Window>& pauses) {
+// Whether what looks like pauses are the steps: many, with hardly a kernel between them, or one in nearly each reading,
+// which does not tell a pause from many short ones.
+bool are_the_steps(const std::vector<Window>& pauses, Nanos interval) {
   constexpr std::size_t kMany = 8;
-  constexpr double kNearlyAll = 0.9;  // of the time from the first to the last
+  constexpr double kNearlyAll = 0.9, kNearlyEach = 0.8;  // of the time from the first to the last; of its readings
+  if (pauses.size() < kMany) return false;
   Nanos idle = 0;
   for (const Window& pause : pauses) idle += pause.length();
-  return pauses.size() >= kMany &&
-         static_cast<double>(idle) >= kNearlyAll * static_cast<double>(pauses.back().end - pauses.front().begin);
+  const auto all = static_cast<double>(pauses.back().end - pauses.front().begin);
+  const double readings = all / static_cast<double>(std::max<Nanos>(1, interval));
+  return static_cast<double>(idle) >= kNearlyAll * all || static_cast<double>(pauses.size()) >= kNearlyEach * readings;
 }
 
 }  // namespace
@@ -390,7 +393,7 @@ Claims in_pauses(const Analysis& a, const Claims& claims) {
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     std::vector<Window> all = pauses_of(a.devices[device], between_kernels);
     std::erase_if(all, [&](const Window& pause) { return pause.length() < a.limits.time(Threshold::kLongPause); });
-    if (are_the_steps(all)) {
+    if (are_the_steps(all, a.meta.interval)) {
       in_steps.insert(device);
       continue;
     }

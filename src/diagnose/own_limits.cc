@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/human.h"
 #include "diagnose/claims.h"
@@ -52,14 +53,22 @@ std::optional<OwnLimit> limit_of_copies(const Analysis& a, const Claims& claims)
                               human_duration(static_cast<Nanos>(took * kSecond)), rate / 1e9)};
 }
 
-// The same wait bounds it in whichever finding it is.
+// The same wait bounds it in whichever finding it is: of the main thread, and of each process that it may have waited
+// for meanwhile. Of other threads nobody counts it.
 std::optional<OwnLimit> limit_of_cores(const Analysis& a, const Claims& claims) {
-  const HostSummary s = host_during(a.job, a.devices, claims);
   const auto cores = core_waits(a);
-  if (!cores || s.helpers > 0 || s.owner_threads >= a.limits[Threshold::kOtherThreads]) return std::nullopt;
-  return OwnLimit{Cause::kCpuOversubscribed, without_waits(cores->waited_of_all, cores->ran_of_all),
-                  own_core_words("its main thread") +
-                      (cores->waited_of_all > a.share(length(claims)) ? ", in other time of the run, too" : "")};
+  const HostSummary s = host_during(a.job, a.devices, claims);
+  const bool helped = s.helpers > 0;
+  if (!cores || s.owner_threads >= a.limits[Threshold::kOtherThreads] || (helped && !of_one_thread(a.host)))
+    return std::nullopt;
+  double waited = cores->waited_of_all, ran = cores->ran_of_all;
+  if (helped) {
+    waited += static_cast<double>(a.host.helpers) * a.host.helper_delay;
+    ran += a.host.helper_cpu;
+  }
+  return OwnLimit{Cause::kCpuOversubscribed, without_waits(waited, ran),
+                  own_core_words(helped ? "its main thread, and each process that it started," : "its main thread") +
+                      (waited > a.share(length(claims)) ? ", in other time of the run, too" : "")};
 }
 
 // The one device that all of it is of.
@@ -136,11 +145,25 @@ std::optional<OwnLimit> limit_of_interpreter(const Analysis& a, const Claims& cl
                   human_duration(static_cast<Nanos>(gone))));
 }
 
+// An exchange takes each GPU as long as all of them wait for it, which is no longer than the one waits that waits the
+// least in all.
+std::optional<OwnLimit> limit_of_exchange(const Analysis& a, const Claims& claims) {
+  if (main_account(claims) != Account::kPeers) return std::nullopt;  // nobody saw that it is an exchange
+  const std::vector<std::size_t> devices = devices_of(claims);
+  Nanos least = devices.size() > 1 ? length(claims) : 0;
+  for (const std::size_t device : devices) least = std::min(least, length_on(device, claims));
+  if (least == 0) return std::nullopt;
+  return limit_of_part(
+      a, Cause::kExposedCommunication, claims, static_cast<double>(least),
+      fmt::format("if the exchange itself took no time, which no GPU waits for longer than {}", human_duration(least)));
+}
+
 std::optional<OwnLimit> limit(const Analysis& a, Cause cause, const Claims& claims) {
   if (a.job.batch.present || claims.empty()) return std::nullopt;
   if (cause == Cause::kPageableCopies) return limit_of_copies(a, claims);
   if (cause == Cause::kCpuOversubscribed) return limit_of_cores(a, claims);
   if (cause == Cause::kGilContention) return limit_of_interpreter(a, claims);
+  if (cause == Cause::kExposedCommunication) return limit_of_exchange(a, claims);
   if (cause == Cause::kHostGraphBuilding || cause == Cause::kLaunchBound) return limit_of_code(a, cause, claims);
   return std::nullopt;
 }
@@ -227,9 +250,11 @@ std::vector<OwnLimit> limits_of_the_run(const Analysis& a, const std::vector<Fin
   std::vector<OwnLimit> limits;
   for (const Cause cause : {Cause::kPageableCopies, Cause::kCpuOversubscribed, Cause::kHostGraphBuilding,
                             Cause::kLaunchBound, Cause::kGilContention}) {
-    Claims open;  // of all findings that leave this cause open
+    Claims open;                                              // of all findings that leave this cause open
+    const bool settled = cause == Cause::kCpuOversubscribed;  // the same threads want them where it is told, too
     for (const Finding& finding : findings)
-      if (may_be(finding, cause)) open = united(open, finding.counted.empty() ? finding.claims : finding.counted);
+      if (may_be(finding, cause) || (settled && finding.cause == cause))
+        open = united(open, finding.counted.empty() ? finding.claims : finding.counted);
     if (auto all = limit(a, cause, open)) limits.push_back(std::move(*all));
   }
   return limits;

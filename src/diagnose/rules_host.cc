@@ -121,7 +121,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   finding.mostly_waits = mostly_asleep(a, s, finding.claims);
   if (main_asleep(a, s, finding.claims) || finding.mostly_waits) follow_the_wait(a, s, in_pauses, finding);
   exclude_copies(a, finding);
-  exclude_storage(s, finding);
+  exclude_storage(a, s, finding);
   may_want_memory(a, s, finding);
   may_be_the_link(a, finding);
   name_the_child(a, s, finding);

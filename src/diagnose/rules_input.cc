@@ -18,6 +18,8 @@
 #include "diagnose/work_during.h"
 #include "model/advice_words.h"
 #include "model/cores.h"
+#include "model/loop_accounts.h"
+#include "model/named_causes.h"
 #include "model/observations.h"
 #include "stacks/families.h"
 
@@ -130,6 +132,8 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
       finding.candidates = {Cause::kInputInMainProcess, Cause::kCpuOversubscribed};
     else
       finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
+    if (ran && s.owner_delay > s.owner_cpu && may_want_cores(a, s, finding.claims))
+      finding.less_likely = {Cause::kCpuOversubscribed};  // what it loads wants a core for longer than it has one
     finding.title = "The GPU waits while the training process loads its data itself";
     const std::string_view workers =
         words_for(a.meta, {"loader workers (num_workers)", "threads or processes that load"});
@@ -288,6 +292,11 @@ void say_who_works(const Analysis& a, const HostSummary& s, Finding& finding) {
       "see what process {} does that the others do not (headroom stacks): give them a share "
       "of it, or make it cheaper; if they take turns with whole batches: {}",
       work->busiest.pid, finding.advice);
+  finding.remedy = Remedy{.fix = "more_loader_workers",
+                          .title = "Share out what one worker does",
+                          .why_safe = "order of loading may change",
+                          .verify = "each worker uses about as much of a core; time per step",
+                          .undo = "as before"};
 }
 
 // On average its workers are fast enough.
@@ -308,6 +317,35 @@ void has_slow_batches(const Analysis& a, const HostSummary& s, const Loader& loa
   // What is ready waits, too, for a main thread that has no core.
   if (!finding.cause && may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
   say_who_works(a, s, finding);
+}
+
+// Whether the training process itself ran, or wanted to, for most of the time in which it takes what its workers made,
+// and in hardly any other idle time of its loop: who reads off a pipe what another process made unpickles it, too. Not
+// where it comes at some times only, as when it starts them.
+bool takes_it_itself(const Analysis& a, const IdleParts& parts, const HostSummary& s, const Claims& claims) {
+  const Nanos starts = length(common(claims, united(parts.restarts.pauses, parts.restarts.maybe)));
+  if (is_most(a, starts, length(claims)) || at_times_only(a, claims)) return false;
+  const Claims loop =
+      claim(a, [](std::size_t, const Slice& slice) { return in_loop(slice.account) && !is_busy(slice.account); });
+  return is_most(a, length(claims), length(loop)) && !spins(a, claims) &&
+         s.owner_cpu + s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims);
+}
+
+void takes_from_workers(const Analysis& a, const HostSummary& s, Finding& finding) {
+  finding.title = "The GPU waits while the training process takes over what its workers made";
+  finding.candidates = {Cause::kInputInMainProcess, Cause::kInputTooFewWorkers};
+  if (may_want_cores(a, s, finding.claims))
+    finding.candidates.insert(finding.candidates.begin() + (s.owner_delay > s.owner_cpu ? 0 : 1),
+                              Cause::kCpuOversubscribed);
+  finding.evidence.insert(finding.evidence.begin(),
+                          "for most of this time its main thread can have run, or been ready to: what another process "
+                          "hands over has to be read and unpickled in this one");
+  finding.advice = words_for(
+      a.meta, {"hand over less often and more at a time (larger batches, made by the workers), and as tensors "
+               "in shared memory: arrays and lists are pickled, and unpickled here",
+               "hand over less often and more at a time, through shared memory"});
+  finding.remedy = Remedy{.fix = "cheaper_loading", .title = "Hand over more cheaply what the workers made"};
+  finding.would_overturn = "headroom stacks REC: if its main thread sleeps in its wait for the workers, this is wrong";
 }
 
 void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
@@ -345,18 +383,20 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
 void may_be_prepared_anew(const Analysis& a, Finding& finding) {
   const bool at_times = at_times_only(a, finding.claims);
   const bool apart = at_times || 2 * length(in_pauses(a, finding.claims)) >= finding.cost();
-  if (finding.cause != Cause::kInputInMainProcess || !apart) return;
+  if (!names(finding, Cause::kInputInMainProcess) || may_be(finding, Cause::kSlowStorage) || !apart) return;
   const auto rhythm = rhythm_of(a, finding.claims);
   const bool prepares = rhythm && rhythm->prepares;
   if (!prepares && !(at_times && own_code(a, finding.claims) >= a.limits[Threshold::kMajority])) return;
-  finding.candidates = {Cause::kInputInMainProcess, Cause::kDuplicatePreprocessing};
+  if (finding.cause) finding.candidates = possible_causes(finding);
   finding.cause.reset();
+  finding.less_likely.clear();
+  finding.candidates.push_back(Cause::kDuplicatePreprocessing);
   if (!prepares) return;
   finding.evidence.push_back(rhythm->sentence);
   // What is in memory already was read before, or written.
   constexpr double kHardly = 4e3;  // bytes per second
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  if (s.owner_read && *s.owner_read < kHardly) std::reverse(finding.candidates.begin(), finding.candidates.end());
+  if (s.owner_read && *s.owner_read < kHardly) put_first(finding.candidates, Cause::kDuplicatePreprocessing);
 }
 
 // Its workers wanted a core, and had none.
@@ -429,6 +469,8 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
     waits_outside(a, s, loader, finding);
   } else if (loader.starved) {
     wants_cores(a, s, finding);
+  } else if (by_processes && takes_it_itself(a, parts, s, finding.claims)) {
+    takes_from_workers(a, s, finding);
   } else {
     needs_workers(a, s, loader, finding);
     may_be_restarts(a, parts, finding);

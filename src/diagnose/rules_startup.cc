@@ -174,9 +174,8 @@ Finding about(const Analysis& a, Claims claims) {
   const Stretches s = stretches_in(a, finding.claims);
   if (a.material(later))  // an import goes on in many stretches, between kernels
     finding.evidence = {fmt::format("for {} of it modules were imported after a first kernel", human_duration(later))};
-  else if (s.count > 0)
-    finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
-                                    human_duration(s.longest))};
+  else if (s.count > 1)
+    finding.evidence = {fmt::format("at most {} of it came in one piece", human_duration(s.longest))};
   if (provisional) say_it_is_provisional(a, finding);
   if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
     finding.evidence.push_back(

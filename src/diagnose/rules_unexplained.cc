@@ -177,7 +177,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
   advise(a, s, alone, finding);
   follow_the_wait(a, s, in_pauses, finding);
   exclude_copies(a, finding);
-  exclude_storage(s, finding);
+  exclude_storage(a, s, finding);
   may_want_memory(a, s, finding);
   may_be_the_link(a, finding);
   name_the_child(a, s, finding);

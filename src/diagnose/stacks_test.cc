@@ -169,7 +169,7 @@ TEST(StackFindings, WhereTheProcessWaitsForItsKernelsIsSaid) {
 
 TEST(StackFindings, NothingIsSaidToRunThatSleeps) {
   const Finding first = half(0.01, {"train (/u/train.py:1)", "poll (/u/train.py:9)"}).findings.front();
-  EXPECT_EQ(first.title, "The GPU pauses while the training process sleeps or waits itself: poll (train.py)");
+  EXPECT_EQ(first.title, "The GPU waits while the training process sleeps or waits itself: poll (train.py)");
   EXPECT_THAT(first.candidates, Not(Contains(Cause::kLaunchBound)));
 }
 

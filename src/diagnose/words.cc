@@ -97,6 +97,7 @@ std::optional<HostTime> host_time(const HostSummary& s) {
   if (s.usable_cores <= 0 || s.owners == 0) return std::nullopt;
   HostTime host{.usable_cores = s.usable_cores, .busy_cores = s.busy_cores, .helper_cores = s.helper_cpu};
   host.helpers = static_cast<std::int64_t>(s.helpers);
+  host.helpers_idle = s.helper_looks.share({WaitChannel::kPipe});
   host.owner_cores = (s.owner_cpu + s.owner_threads) * static_cast<double>(s.owners);
   return host;
 }

@@ -49,7 +49,7 @@ class CsvReader {
         reader_(name, format, options),
         commas_(bytes.peek(DecimalCommas::kHead)) {}
 
-  Result<Recording> read() {
+  Result<PackedRecording> read() {
     HR_TRYV(columns_from_options());
     LineCursor lines(bytes_);
     while (lines.next()) {
@@ -510,8 +510,8 @@ class CsvReader {
 
 }  // namespace
 
-Result<Recording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
-                               const ImportOptions& options) {
+Result<PackedRecording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
+                                     const ImportOptions& options) {
   return CsvReader(name, bytes, format, options).read();
 }
 

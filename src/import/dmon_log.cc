@@ -58,7 +58,7 @@ class DmonReader {
         if (words != names_) HR_TRYV(use(words, lines.number()));  // a run with other groups was appended
       }
     }
-    return reader_.finish();
+    return reader_.finish().map(unpacked);
   }
 
  private:

@@ -230,7 +230,7 @@ Result<Recording> import_table(const std::string& name, LogFormat format, std::s
   const bool by_order = table->by_order;
   const std::string csv = std::exchange(*table, {}).csv();
   ByteStream bytes = ByteStream::of(csv);
-  auto recording = read_csv_log(name + " as a table", bytes, format, options);
+  auto recording = read_csv_log(name + " as a table", bytes, format, options).map(unpacked);
   if (!recording) return recording;
   recording->meta.extra.insert(extra.begin(), extra.end());
   name_left_out(left_out, *recording);
@@ -262,7 +262,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kMonitorCsv: {
       const auto plain = without_prefixes(text);
       ByteStream bytes = ByteStream::of(plain ? *plain : text);
-      if (!unreadable) return read_csv_log(name, bytes, format, options);
+      if (!unreadable) return read_csv_log(name, bytes, format, options).map(unpacked);
       break;
     }
     case LogFormat::kSmiXml:
@@ -342,12 +342,12 @@ std::optional<ByteStream> rows_in_records(ByteStream& bytes, std::string_view he
 
 }  // namespace
 
-Result<std::optional<Recording>> import_stream(const std::string& path, ByteStream& bytes,
-                                               const ImportOptions& options) {
+Result<std::optional<PackedRecording>> import_stream(const std::string& path, ByteStream& bytes,
+                                                     const ImportOptions& options) {
   const std::string_view head = bytes.peek(kLogHead);
   const LogFormat format = format_of(path, head, options);
-  if (format == LogFormat::kKineto) return read_kineto(path, bytes);
-  const auto rows_of = [&](ByteStream& rows) -> Result<std::optional<Recording>> {
+  if (format == LogFormat::kKineto) return read_kineto(path, bytes).map(not_packed);
+  const auto rows_of = [&](ByteStream& rows) -> Result<std::optional<PackedRecording>> {
     HR_TRYV(check_interval(options));
     bytes.be_bounded();
     auto recording = read_csv_log(path, rows, format, options);
@@ -359,7 +359,7 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
       !has_prefixes(head) && !plain_lines(head, options.columns) && !timed_by_lines(head, options.columns);
   if (is_csv(format) && !is_utf16(head) && !is_unreadable(head) && as_it_stands) return rows_of(bytes);
   if (format == LogFormat::kNsys || (format == LogFormat::kRecording && !bytes.packed() && is_nsys(path)))
-    return read_nsys(path);
+    return read_nsys(path).map(not_packed);
   if (format == LogFormat::kUnknown && !head.empty() && !is_utf16(head) && bytes.sound())
     return tl::unexpected(unknown_file(path, on_terminal(head).value_or(std::string(without_mark(head)))));
   return std::nullopt;
@@ -368,7 +368,7 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
 Result<Recording> import_file(const std::string& path, const ImportOptions& options) {
   HR_TRY(ByteStream bytes, ByteStream::open(path));
   HR_TRY(auto streamed, import_stream(path, bytes, options));
-  if (streamed) return std::move(*streamed);
+  if (streamed) return unpacked(std::move(*streamed));
   HR_TRY(const LogText log, LogText::open(path, std::move(bytes)));
   return import_log(path, log.text(), options);
 }

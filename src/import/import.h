@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "import/byte_stream.h"
 #include "import/log_date.h"
-#include "model/recording.h"
+#include "model/packed_recording.h"
 
 namespace headroom {
 
@@ -86,8 +86,8 @@ struct ImportOptions {
 [[nodiscard]] Result<Recording> import_file(const std::string& path, const ImportOptions& options);
 // The same for traces and for logs that are CSV, as their bytes come, and the error of what is no log by its beginning;
 // nothing, and the bytes as they were, for all else.
-[[nodiscard]] Result<std::optional<Recording>> import_stream(const std::string& path, ByteStream& bytes,
-                                                             const ImportOptions& options);
+[[nodiscard]] Result<std::optional<PackedRecording>> import_stream(const std::string& path, ByteStream& bytes,
+                                                                   const ImportOptions& options);
 // What can be read, a line each with the command that writes it: for people.
 [[nodiscard]] std::string formats_text();
 

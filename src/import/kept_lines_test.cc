@@ -66,7 +66,8 @@ std::optional<Recording> streamed(std::string_view text, const ImportOptions& op
   ByteStream bytes = ByteStream::of(text);
   auto recording = import_stream("log", bytes, options);
   EXPECT_TRUE(recording.has_value()) << recording.error().what;
-  return recording ? std::move(*recording) : std::nullopt;
+  if (!recording || !*recording) return std::nullopt;
+  return unpacked(std::move(**recording));
 }
 
 TEST(KeptLines, RecordsOfRowsAreReadAsTheirBytesCome) {

@@ -9,15 +9,22 @@
 
 namespace headroom {
 
-namespace {
-
-// Makes `column` as long as `rows`: what is missing was not sampled.
-void pad(Column& column, std::size_t rows) {
+void pad(PackedColumn& column, std::size_t rows) {
   const std::size_t old = column.values.size();
   if (old == rows) return;
   if (column.absent.empty()) column.absent.assign(old, 0);
   column.values.resize(rows, 0);
   column.absent.resize(rows, static_cast<std::uint8_t>(Absent::kNotSampled));
+}
+
+namespace {
+
+// The cell of a row behind all that `column` has.
+void put(PackedColumn& column, std::size_t row, const CellValue& value) {
+  if (column.values.size() != row) pad(column, row);
+  column.values.push_back(value.absent ? 0 : value.value);
+  if (value.absent && column.absent.empty()) column.absent.assign(row, 0);
+  if (value.absent || !column.absent.empty()) column.absent.push_back(value.absent);
 }
 
 // "3", "GPU 3", "cuda:3": the number at the end.
@@ -84,8 +91,9 @@ bool is_number_fact(DeviceFact fact) {
 
 }  // namespace
 
-Column* GpuLog::column(Metric metric) {
-  const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.metric == metric; });
+PackedColumn* GpuLog::column(Metric metric) {
+  const auto found =
+      std::find_if(columns.begin(), columns.end(), [&](const PackedColumn& c) { return c.metric == metric; });
   return found == columns.end() ? nullptr : &*found;
 }
 
@@ -132,18 +140,12 @@ void LogBuilder::row(std::size_t gpu, Nanos at, std::uint32_t line) {
 void LogBuilder::cell(std::size_t slot, const CellValue& value) {
   GpuLog& log = data_.gpus[gpu_];
   while (log.columns.size() <= slot) log.columns.push_back({data_.slots[log.columns.size()], {}, {}});
-  Column& column = log.columns[slot];
-  const std::size_t row = log.at.size() - 1;
-  if (column.values.size() != row) pad(column, row);
-  column.values.push_back(value.absent ? 0 : value.value);
-  if (value.absent && column.absent.empty()) column.absent.assign(row, 0);
-  if (value.absent || !column.absent.empty()) column.absent.push_back(value.absent);
+  put(log.columns[slot], log.at.size() - 1, value);
 }
 
 void LogBuilder::free_memory(const CellValue& value) {
   GpuLog& log = data_.gpus[gpu_];
-  log.free_memory.resize(log.at.size(), {0, static_cast<std::uint8_t>(Absent::kNotSampled), false});
-  log.free_memory.back() = value;
+  put(log.free_memory, log.at.size() - 1, value);
 }
 
 void LogBuilder::phase(std::string_view name, std::uint32_t line) {

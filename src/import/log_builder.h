@@ -10,6 +10,7 @@
 #include "import/log_column.h"
 #include "import/log_losses.h"
 #include "model/entities.h"
+#include "model/packed_recording.h"
 
 namespace headroom {
 
@@ -22,14 +23,17 @@ struct GpuLog {
   Device device;
   bool has_index = false;
   bool has_enforced_limit = false;
-  std::vector<Nanos> at;
-  std::vector<std::uint32_t> lines;  // where each row stands in the log
-  std::vector<Column> columns;
-  std::vector<CellValue> free_memory;           // in bytes; may be shorter than `at`
+  PackedNumbers at;
+  PackedNumbers lines;  // where each row stands in the log
+  std::vector<PackedColumn> columns;
+  PackedColumn free_memory;                     // in bytes; may be shorter than `at`
   std::array<std::string, kDeviceFacts> facts;  // as read last
 
-  [[nodiscard]] Column* column(Metric metric);  // nullptr: the log has none
+  [[nodiscard]] PackedColumn* column(Metric metric);  // nullptr: the log has none
 };
+
+// Makes `column` as long as `rows`: what is missing was not sampled.
+void pad(PackedColumn& column, std::size_t rows);
 
 // Everything read from a log, not yet in order of time.
 struct LogData {
@@ -106,6 +110,6 @@ struct PhaseBegin {
 void add_phases(const std::vector<PhaseBegin>& phases, Recording& recording);  // as marks of nobody
 
 // Puts the rows in order of time, mends what can be mended, counts everything, and makes the recording.
-[[nodiscard]] Result<Recording> finish_log(LogData data, const ImportOptions& options);
+[[nodiscard]] Result<PackedRecording> finish_log(LogData data, const ImportOptions& options);
 
 }  // namespace headroom

@@ -14,7 +14,6 @@
 #include "import/log_order.h"
 #include "import/missing_rows.h"
 #include "import/row_course.h"
-#include "model/bounds.h"
 #include "model/events.h"
 #include "model/gpu_vendor.h"
 
@@ -53,13 +52,13 @@ bool step_back_now_and_then(const LogData& data) {
 bool shares_times(const LogData& data, const GpuLog& gpu) {
   constexpr std::size_t kFewest = 10;
   const auto& at = gpu.at;
-  const bool grow = std::adjacent_find(at.begin(), at.end(), [](Nanos a, Nanos b) { return b <= a; }) == at.end();
-  if (grow || at.size() < 2 * kFewest) return false;
+  if (at.size() < 2 * kFewest || grows(at)) return false;
   std::vector<std::uint32_t> order(at.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return at[a] < at[b]; });
   std::size_t near = 0, far = 0;  // rows of a time that another row had, which stands right before it or elsewhere
-  std::vector<Nanos> times{at[order[0]]};
+  PackedNumbers times;
+  times.push_back(at[order[0]]);
   for (std::size_t i = 1; i < order.size(); ++i)
     if (at[order[i]] != times.back())
       times.push_back(at[order[i]]);
@@ -107,43 +106,40 @@ void make_one_round(LogData& data) {
     first = std::min(first, gpu.at[0]), last = std::max(last, gpu.at[0]);
   }
   if (last - first >= kSecond) return;
-  for (GpuLog& gpu : data.gpus) gpu.at[0] = last;
+  for (GpuLog& gpu : data.gpus) gpu.at.set(0, last);
 }
 
 // What is not free is in use, or reserved by the driver; what is in use and what is free are the whole.
 void take_free_memory(LogData& data, GpuLog& gpu, std::optional<std::int64_t> total) {
-  if (gpu.free_memory.empty()) return;
-  gpu.free_memory.resize(gpu.at.size(), {0, static_cast<std::uint8_t>(Absent::kNotSampled), false});
+  if (gpu.free_memory.values.empty()) return;
+  pad(gpu.free_memory, gpu.at.size());
   if (!total) total = gpu.device.memory_total_bytes;
-  const Column* used = gpu.column(Metric::kMemoryUsed);
+  const PackedColumn* used = gpu.column(Metric::kMemoryUsed);
   if (!used && !total)
     return data.losses.add(LossKind::kColumnNotKept, 1, [] { return std::string("free memory, without the whole"); });
   if (!used) {
-    Column column{Metric::kMemoryUsed, {}, {}};
-    for (const CellValue& free : gpu.free_memory) {
-      column.values.push_back(free.absent ? 0 : std::max<std::int64_t>(0, *total - free.value));
-      column.absent.push_back(free.absent);
-    }
+    PackedColumn column{Metric::kMemoryUsed, {}, gpu.free_memory.absent};
+    for (std::size_t i = 0; i < gpu.at.size(); ++i)
+      column.values.push_back(column.has(i) ? std::max<std::int64_t>(0, *total - gpu.free_memory.values[i]) : 0);
     gpu.columns.push_back(std::move(column));
   } else if (!total) {
     std::int64_t whole = 0;
     for (std::size_t i = 0; i < used->values.size(); ++i)
-      if (used->has(i) && !gpu.free_memory[i].absent)
-        whole = std::max(whole, used->values[i] + gpu.free_memory[i].value);
+      if (used->has(i) && gpu.free_memory.has(i)) whole = std::max(whole, used->values[i] + gpu.free_memory.values[i]);
     if (whole > 0) gpu.device.memory_total_bytes = whole;
   }
 }
 
 // A log has one of the two; both are the power of about that moment.
 void take_instant_power(GpuLog& gpu) {
-  Column* instant = gpu.column(Metric::kPowerInstant);
+  PackedColumn* instant = gpu.column(Metric::kPowerInstant);
   if (instant && !gpu.column(Metric::kPower)) instant->metric = Metric::kPower;
 }
 
 // The share of time in which an engine for kernels or graphics was active is the driver's utilisation, without copies.
 void take_engine_activity(LogData& data) {
   for (GpuLog& gpu : data.gpus) {
-    Column* active = gpu.column(Metric::kGraphicsActive);
+    PackedColumn* active = gpu.column(Metric::kGraphicsActive);
     if (!active || gpu.column(Metric::kGpuUtil)) continue;
     gpu.columns.push_back(*active);
     gpu.columns.back().metric = Metric::kGpuUtil;
@@ -152,7 +148,7 @@ void take_engine_activity(LogData& data) {
 }
 
 void take_power_limit(GpuLog& gpu) {
-  const Column* limit = gpu.column(Metric::kPowerLimit);
+  const PackedColumn* limit = gpu.column(Metric::kPowerLimit);
   for (std::size_t i = 0; limit && i < limit->values.size(); ++i) {
     if (!limit->has(i)) continue;
     gpu.device.power_limit_watts = to_unit(Metric::kPowerLimit, limit->values[i]);
@@ -181,11 +177,11 @@ struct ValuesOfRatio {
 
 Result<void> settle_fractions(LogData& data, const LogData::Scale& scale) {
   const Metric metric = data.slots[scale.slot];
-  std::vector<Column*> columns;
+  std::vector<PackedColumn*> columns;
   for (GpuLog& gpu : data.gpus)
-    if (Column* column = gpu.column(metric)) columns.push_back(column);
+    if (PackedColumn* column = gpu.column(metric)) columns.push_back(column);
   ValuesOfRatio seen;
-  for (const Column* column : columns)
+  for (const PackedColumn* column : columns)
     for (const std::int64_t value : column->values) seen.add(value);
   if (!scale.says_percent && seen.are_of_two_monitors())
     return fail(Errc::kInvalidInput,
@@ -195,8 +191,8 @@ Result<void> settle_fractions(LogData& data, const LogData::Scale& scale) {
                 "keep the rows of each monitor in a file of its own; nvidia-smi --query-gpu=… writes percent");
   const bool fraction = !scale.says_percent && seen.are_fractions();
   const std::int64_t unit = fraction ? 100 : kOfOneScale;
-  for (Column* column : columns)
-    for (std::int64_t& value : column->values) value = (value + unit / 2) / unit;
+  for (PackedColumn* column : columns)
+    column->values.change_all([&](std::int64_t value) { return (value + unit / 2) / unit; });
   if (fraction)
     data.losses.add(LossKind::kFractionOfOne, 1, [&] {
       return fmt::format(
@@ -209,7 +205,7 @@ Result<void> settle_fractions(LogData& data, const LogData::Scale& scale) {
 
 // More memory in use than there is cannot be true.
 void check_memory(LogData& data, GpuLog& gpu) {
-  Column* used = gpu.column(Metric::kMemoryUsed);
+  PackedColumn* used = gpu.column(Metric::kMemoryUsed);
   if (!used || !gpu.device.memory_total_bytes) return;
   for (std::size_t i = 0; i < used->values.size(); ++i) {
     if (!used->has(i) || used->values[i] <= *gpu.device.memory_total_bytes) continue;
@@ -219,14 +215,14 @@ void check_memory(LogData& data, GpuLog& gpu) {
     });
     if (used->absent.empty()) used->absent.assign(used->values.size(), 0);
     used->absent[i] = static_cast<std::uint8_t>(Absent::kGarbage);
-    used->values[i] = 0;
+    used->values.set(i, 0);
   }
 }
 
 // Home-made monitors often write used / total as "mem_util": that is how full the memory is, not how busy.
 void check_memory_util(LogData& data, GpuLog& gpu) {
-  const Column* util = gpu.column(Metric::kMemoryUtil);
-  const Column* used = gpu.column(Metric::kMemoryUsed);
+  const PackedColumn* util = gpu.column(Metric::kMemoryUtil);
+  const PackedColumn* used = gpu.column(Metric::kMemoryUsed);
   if (data.format != LogFormat::kMonitorCsv || !util || !used || !gpu.device.memory_total_bytes) return;
   std::size_t rows = 0;
   double fullest = 0;
@@ -238,7 +234,7 @@ void check_memory_util(LogData& data, GpuLog& gpu) {
     ++rows;
   }
   if (rows < 10 || fullest < 0.05) return;
-  std::erase_if(gpu.columns, [](const Column& c) { return c.metric == Metric::kMemoryUtil; });
+  std::erase_if(gpu.columns, [](const PackedColumn& c) { return c.metric == Metric::kMemoryUtil; });
   data.losses.add(LossKind::kMemoryUtilIsOccupancy, 1, [] {
     return std::string(
         "the memory utilisation column is used / total in every row: how full the memory is, not how "
@@ -266,8 +262,9 @@ RecordingMeta make_meta(const LogData& data, Nanos interval, std::string_view or
   for (const GpuLog& gpu : data.gpus) {
     meta.start = std::min(meta.start, gpu.at.front() - interval);
     meta.end = std::max(meta.end, gpu.at.back());
-    for (const Nanos at : gpu.at) mix(at);
-    for (const Column& column : gpu.columns)
+    PackedNumbers::InOrder at = gpu.at.in_order();
+    for (std::size_t i = 0; i < at.size(); ++i) mix(at[i]);
+    for (const PackedColumn& column : gpu.columns)
       for (std::size_t i = 0; i < column.values.size(); i += 97) mix(column.values[i]);
   }
   meta.id = fmt::format("{:016x}", hash);
@@ -299,8 +296,9 @@ std::vector<std::size_t> by_index(const LogData& data) {
   return order;
 }
 
-Recording assemble(LogData& data, const std::vector<std::size_t>& order, RecordingMeta meta) {
-  Recording recording;
+PackedRecording assemble(LogData& data, const std::vector<std::size_t>& order, RecordingMeta meta) {
+  PackedRecording made;
+  Recording& recording = made.recording;
   recording.meta = std::move(meta);
   std::vector<SourceId> ids(data.gpus.size(), kNoSource);
   for (const std::size_t index : order) {
@@ -308,12 +306,13 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
     ids[index] = static_cast<SourceId>(recording.sources.size());
     while (recording.find(SourceKind::kGpu, gpu.key)) gpu.key += "'";  // "0" and "GPU 0" in one log
     recording.sources.push_back({SourceKind::kGpu, gpu.key, kNoSource, to_attrs(gpu.device)});
-    std::erase_if(gpu.columns, [](const Column& column) {  // a metric that no row of this GPU had
+    std::erase_if(gpu.columns, [](const PackedColumn& column) {  // a metric that no row of this GPU had
       return std::all_of(column.absent.begin(), column.absent.end(),
                          [](std::uint8_t a) { return a == static_cast<std::uint8_t>(Absent::kNotSampled); }) &&
              !column.absent.empty();
     });
-    recording.tracks.push_back({std::move(gpu.at), std::move(gpu.columns)});
+    recording.tracks.emplace_back();
+    made.packed.push_back({std::move(gpu.at), std::move(gpu.columns)});
   }
   for (Event& event : data.events) {
     if (event.source != kNoSource) event.source = ids[static_cast<std::size_t>(event.source)];
@@ -324,7 +323,7 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
   recording.losses = data.losses.all();
   for (Loss& loss : recording.losses)
     for (LossPlace& place : loss.places) place.source = ids[static_cast<std::size_t>(place.source)];
-  return recording;
+  return made;
 }
 
 // "GPU 4", "GPUs 4 to 7", "GPUs 0, 2 and 5".
@@ -420,7 +419,7 @@ Result<void> are_of_one_gpu(LogData& data) {
 
 }  // namespace
 
-Result<Recording> finish_log(LogData data, const ImportOptions& options) {
+Result<PackedRecording> finish_log(LogData data, const ImportOptions& options) {
   settle_rows_below_times(data, options.interval);
   for (const LogData::Scale& scale : data.scales)
     if (scale.open) HR_TRYV(settle_fractions(data, scale));
@@ -451,10 +450,10 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   count_missing(data, order, interval, options.interval > 0);
   RecordingMeta meta = make_meta(data, interval, log_format_name(data.format));
   const std::vector<PhaseBegin> phases = phases_of_rows(data, interval);
-  Recording recording = assemble(data, order, std::move(meta));
-  add_phases(phases, recording);
-  keep_in_bounds(recording);
-  return recording;
+  PackedRecording made = assemble(data, order, std::move(meta));
+  add_phases(phases, made.recording);
+  keep_in_bounds(made);
+  return made;
 }
 
 }  // namespace headroom

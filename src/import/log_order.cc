@@ -8,7 +8,6 @@
 #include <numeric>
 #include <span>
 
-#include "base/median.h"
 #include "import/log_time.h"
 #include "model/events.h"
 
@@ -32,7 +31,7 @@ struct Stretch {
   Span span;
 };
 
-std::vector<Stretch> stretches(const std::vector<Nanos>& at, Nanos tolerance, std::size_t& out_of_order,
+std::vector<Stretch> stretches(const PackedNumbers& at, Nanos tolerance, std::size_t& out_of_order,
                                std::size_t& first_out_of_order) {
   std::vector<Stretch> found;
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -73,7 +72,7 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
   Nanos shift = 0;
   for (const Stretch& part : parts) {
     Span span{part.span.begin + shift, part.span.end + shift};
-    const std::uint32_t line = gpu.lines[part.begin];
+    const auto line = static_cast<std::uint32_t>(gpu.lines[part.begin]);
     if (!placed.empty() && overlaps(placed, span) && !(shift == 0 && is_copy(gpu, part))) {
       Nanos to = placed.back().end + spacing;
       if (overlaps(placed, {to, to + (span.end - span.begin)}))
@@ -93,7 +92,7 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
         return fmt::format("first at line {}: an earlier run follows a later one; sorted by time", line);
       });
     }
-    for (std::size_t i = part.begin; i < part.end && shift != 0; ++i) gpu.at[i] += shift;
+    for (std::size_t i = part.begin; i < part.end && shift != 0; ++i) gpu.at.set(i, gpu.at[i] + shift);
     placed.push_back(span);
   }
 }
@@ -138,14 +137,13 @@ std::vector<std::uint32_t> settle_equal(LogData& data, GpuLog& gpu, std::span<co
   });
   const Nanos whole = data.spread_over > 0 ? data.spread_over : kSecond;
   const Nanos step = std::max<Nanos>(1, std::min(whole, until_next) / static_cast<Nanos>(rows.size()));
-  for (std::size_t i = 0; i < rows.size(); ++i) gpu.at[rows[i]] += static_cast<Nanos>(i) * step;
+  for (std::size_t i = 0; i < rows.size(); ++i) gpu.at.set(rows[i], gpu.at[rows[i]] + static_cast<Nanos>(i) * step);
   return rows;
 }
 
-template <class T>
-void pick(std::vector<T>& values, const std::vector<std::uint32_t>& rows) {
-  std::vector<T> picked;
-  picked.reserve(rows.size());
+template <class Values>
+void pick(Values& values, const std::vector<std::uint32_t>& rows) {
+  Values picked;
   for (const std::uint32_t row : rows) picked.push_back(values[row]);
   values = std::move(picked);
 }
@@ -153,7 +151,7 @@ void pick(std::vector<T>& values, const std::vector<std::uint32_t>& rows) {
 void keep_rows(GpuLog& gpu, const std::vector<std::uint32_t>& rows) {
   pick(gpu.at, rows);
   pick(gpu.lines, rows);
-  for (Column& column : gpu.columns) {
+  for (PackedColumn& column : gpu.columns) {
     pick(column.values, rows);
     if (!column.absent.empty()) pick(column.absent, rows);
   }
@@ -162,7 +160,7 @@ void keep_rows(GpuLog& gpu, const std::vector<std::uint32_t>& rows) {
 }  // namespace
 
 bool rows_equal(const GpuLog& gpu, std::size_t a, std::size_t b) {
-  return std::all_of(gpu.columns.begin(), gpu.columns.end(), [&](const Column& column) {
+  return std::all_of(gpu.columns.begin(), gpu.columns.end(), [&](const PackedColumn& column) {
     const std::size_t size = column.values.size();
     if (a >= size || b >= size) return a >= size && b >= size;
     return column.at(a) == column.at(b);
@@ -170,29 +168,30 @@ bool rows_equal(const GpuLog& gpu, std::size_t a, std::size_t b) {
 }
 
 void fill_columns(GpuLog& gpu) {
-  for (Column& column : gpu.columns) {
-    const std::size_t old = column.values.size();
-    if (old == gpu.at.size()) continue;
-    if (column.absent.empty()) column.absent.assign(old, 0);
-    column.values.resize(gpu.at.size(), 0);
-    column.absent.resize(gpu.at.size(), static_cast<std::uint8_t>(Absent::kNotSampled));
-  }
+  for (PackedColumn& column : gpu.columns) pad(column, gpu.at.size());
 }
 
-Nanos median_spacing(const std::vector<Nanos>& at) {
-  std::vector<Nanos> spacings;
-  spacings.reserve(at.size());
+bool grows(const PackedNumbers& at) {
+  PackedNumbers::InOrder each = at.in_order();
   for (std::size_t i = 1; i < at.size(); ++i)
-    if (at[i] > at[i - 1]) spacings.push_back(at[i] - at[i - 1]);
+    if (each[i] <= each[i - 1]) return false;
+  return true;
+}
+
+Nanos median_spacing(const PackedNumbers& at) {
+  PackedNumbers spacings;
+  PackedNumbers::InOrder each = at.in_order();
+  for (std::size_t i = 1; i < at.size(); ++i)
+    if (const Nanos spacing = each[i] - each[i - 1]; spacing > 0) spacings.push_back(spacing);
   if (spacings.empty()) return 0;
-  return median(std::move(spacings));
+  return median(spacings);
 }
 
 void put_in_order(LogData& data, std::size_t index) {
   GpuLog& gpu = data.gpus[index];
   fill_columns(gpu);
   const auto& at = gpu.at;
-  if (std::adjacent_find(at.begin(), at.end(), [](Nanos a, Nanos b) { return b <= a; }) == at.end()) return;
+  if (grows(at)) return;
   const Nanos spacing = std::clamp<Nanos>(median_spacing(at), 1, kDay);
   place_stretches(data, index, spacing);
   std::vector<std::uint32_t> order(at.size());
@@ -259,8 +258,7 @@ void close_leaps(LogData& data) {
           seconds(delta) / 86'400);
     });
   }
-  for (GpuLog& gpu : data.gpus)
-    for (Nanos& at : gpu.at) at = moved(at);
+  for (GpuLog& gpu : data.gpus) gpu.at.change_all(moved);
   for (Event& event : data.events) {
     event.at = moved(event.at);
     if (event.end) event.end = moved(*event.end);

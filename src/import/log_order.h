@@ -7,7 +7,10 @@
 namespace headroom {
 
 // The middle one of the positive distances between consecutive instants; 0 where there is none.
-[[nodiscard]] Nanos median_spacing(const std::vector<Nanos>& at);
+[[nodiscard]] Nanos median_spacing(const PackedNumbers& at);
+
+// Whether each instant is later than the one before it.
+[[nodiscard]] bool grows(const PackedNumbers& at);
 
 // Columns that end early are made as long as the others, so that rows can be moved and compared.
 void fill_columns(GpuLog& gpu);

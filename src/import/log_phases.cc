@@ -15,7 +15,7 @@ std::vector<PhaseBegin> phases_of(const LogData& data, const GpuLog& gpu, Nanos 
   std::vector<PhaseBegin> phases;
   for (std::size_t i = 0; i < gpu.at.size(); ++i) {
     const auto next = std::upper_bound(data.phases.begin(), data.phases.end(), gpu.lines[i],
-                                       [](std::uint32_t line, const LogData::Phase& p) { return line < p.line; });
+                                       [](std::int64_t line, const LogData::Phase& p) { return line < p.line; });
     if (next == data.phases.begin()) continue;
     const std::string_view name = std::prev(next)->name;
     if (!phases.empty() && phases.back().name == name) continue;

@@ -375,7 +375,7 @@ Result<void> LogReader::check_utilization() {
   const LogData& data = builder_.data();
   bool known = false, read = false, garbage = false;
   for (const GpuLog& gpu : data.gpus)
-    for (const Column& column : gpu.columns) {
+    for (const PackedColumn& column : gpu.columns) {
       const Metric metric = column.metric;
       if (metric != Metric::kGpuUtil && metric != Metric::kGraphicsActive && metric != Metric::kSmActive) continue;
       known = true;
@@ -437,7 +437,7 @@ void LogReader::tell_times() {
   }
 }
 
-Result<Recording> LogReader::finish() {
+Result<PackedRecording> LogReader::finish() {
   LogData& data = builder_.data();
   const std::int64_t bad = data.losses.count(LossKind::kUnreadableRow) + data.losses.count(LossKind::kShortRow) +
                            data.losses.count(LossKind::kLongRow);

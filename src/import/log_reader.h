@@ -113,7 +113,7 @@ class LogReader {
 
   [[nodiscard]] std::int64_t rows() const { return builder_.rows(); }
   // The recording, or the error that says why there is none.
-  [[nodiscard]] Result<Recording> finish();
+  [[nodiscard]] Result<PackedRecording> finish();
 
  private:
   // False, and told, where a row does not say which GPU it is about.
@@ -158,8 +158,8 @@ class LogReader {
 };
 
 // The formats. `name` is for messages.
-[[nodiscard]] Result<Recording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
-                                             const ImportOptions& options);
+[[nodiscard]] Result<PackedRecording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
+                                                   const ImportOptions& options);
 [[nodiscard]] Result<Recording> read_dmon_log(const std::string& name, std::string_view text,
                                               const ImportOptions& options);
 // A header of processes with the memory of each, such as nvidia-smi --query-compute-apps writes: no log of GPUs.

@@ -18,7 +18,7 @@ namespace {
 // A log of whole seconds skips one now and then, because a period is never exactly 1 s: dmon's 12:00:01, 12:00:02,
 // 12:00:04. No row is missing there unless another GPU has one in between.
 bool is_rounding(const LogData& data, std::size_t index, std::size_t row, Nanos interval) {
-  const std::vector<Nanos>& at = data.gpus[index].at;
+  const PackedNumbers& at = data.gpus[index].at;
   if (!data.whole_seconds || at[row] - at[row - 1] > interval + kSecond) return false;
   for (const GpuLog& other : data.gpus) {
     const auto next = std::upper_bound(other.at.begin(), other.at.end(), at[row - 1]);
@@ -29,16 +29,15 @@ bool is_rounding(const LogData& data, std::size_t index, std::size_t row, Nanos 
 
 // How many rows a GPU has fewer than its span has room for, where they come so unevenly that a space alone tells
 // nothing: none within what the unevenness explains. Of rows that come evenly, any number.
-std::int64_t fewer_than_room(const std::vector<Nanos>& at, Nanos interval) {
+std::int64_t fewer_than_room(const PackedNumbers& at, Nanos interval) {
   constexpr std::int64_t kAnyNumber = std::numeric_limits<std::int64_t>::max();
   constexpr std::size_t kEnough = 20;
   constexpr double kUneven = 0.1;  // of the interval
   if (at.size() < kEnough) return kAnyNumber;
-  std::vector<Nanos> off;
-  for (std::size_t i = 1; i < at.size(); ++i) off.push_back(std::abs(at[i] - at[i - 1] - interval));
-  const auto middle = off.begin() + static_cast<std::ptrdiff_t>(off.size() / 2);
-  std::nth_element(off.begin(), middle, off.end());
-  const double uneven = static_cast<double>(*middle) / static_cast<double>(interval);
+  PackedNumbers off;
+  PackedNumbers::InOrder each = at.in_order();
+  for (std::size_t i = 1; i < at.size(); ++i) off.push_back(std::abs(each[i] - each[i - 1] - interval));
+  const double uneven = static_cast<double>(median(off)) / static_cast<double>(interval);
   if (uneven < kUneven) return kAnyNumber;
   const auto rows = static_cast<double>(at.size());
   const double fewer = static_cast<double>(at.back() - at.front()) / static_cast<double>(interval) + 1 - rows;
@@ -56,13 +55,14 @@ bool cut_before(const LogData& data, const GpuLog& gpu) {
 
 // Which rows come after a space that is the pace there: one of many alike. A log has several paces where another
 // monitor began or ended to write into it.
-std::vector<char> at_another_pace(const std::vector<Nanos>& at) {
+std::vector<char> at_another_pace(const PackedNumbers& at) {
   constexpr std::size_t kManyAlike = 20;
   constexpr Nanos kAlike = 10;  // within a tenth
   std::vector<char> paced(at.size(), 0);
+  PackedNumbers::InOrder each = at.in_order();
   for (std::size_t first = 1, next = 1; first < at.size(); first = next) {
-    const Nanos space = at[first] - at[first - 1];
-    for (next = first; next < at.size() && std::abs(at[next] - at[next - 1] - space) <= space / kAlike;) ++next;
+    const Nanos space = each[first] - each[first - 1];
+    for (next = first; next < at.size() && std::abs(each[next] - each[next - 1] - space) <= space / kAlike;) ++next;
     if (next - first >= kManyAlike)
       std::fill(paced.begin() + static_cast<std::ptrdiff_t>(first), paced.begin() + static_cast<std::ptrdiff_t>(next),
                 1);
@@ -77,12 +77,14 @@ constexpr std::int64_t kMostMissing = 1'000'000'000'000;
 
 // Rows that the spaces between those of a GPU have room for.
 std::int64_t missing_between(const LogData& data, std::size_t index, Nanos interval) {
-  const std::vector<Nanos>& at = data.gpus[index].at;
+  const PackedNumbers& at = data.gpus[index].at;
   const std::vector<char> paced = at_another_pace(at);
   std::int64_t missing = 0;
+  PackedNumbers::InOrder each = at.in_order();
   for (std::size_t i = 1; i < at.size(); ++i) {
     if (paced[i]) continue;
-    const std::int64_t room = std::clamp<std::int64_t>(intervals_in(at[i] - at[i - 1], interval) - 1, 0, kMostMissing);
+    const std::int64_t room =
+        std::clamp<std::int64_t>(intervals_in(each[i] - each[i - 1], interval) - 1, 0, kMostMissing);
     if (room > 0 && !is_rounding(data, index, i, interval)) missing += room;
   }
   return missing;
@@ -129,12 +131,13 @@ bool rows_are_lines(LogFormat format) {
 void find_gaps(LogData& data, std::size_t index, Nanos interval) {
   const GpuLog& gpu = data.gpus[index];
   const Nanos usual = std::max(interval, median_spacing(gpu.at));
+  PackedNumbers::InOrder each = gpu.at.in_order();
   for (std::size_t i = 1; i < gpu.at.size(); ++i) {
-    const Nanos space = gpu.at[i] - gpu.at[i - 1];
+    const Nanos space = each[i] - each[i - 1];
     if (space / 3 <= usual) continue;
     const LossPlace place{gpu.at[i - 1], gpu.at[i] - usual, static_cast<SourceId>(index)};
-    data.events.push_back(
-        to_event(events::Gap{"no rows in the log", gpu.lines[i]}, place.begin, place.source, place.end));
+    data.events.push_back(to_event(events::Gap{"no rows in the log", static_cast<std::uint32_t>(gpu.lines[i])},
+                                   place.begin, place.source, place.end));
     data.losses.add(
         LossKind::kGap, 1,
         [&] {

@@ -35,7 +35,7 @@ RowsOfOneTime course_of(const std::vector<std::int64_t>& values, std::size_t row
 
 RowsOfOneTime course_of(const GpuLog& gpu, std::size_t skipped, std::size_t rows_of_a_time) {
   bool samples = false;
-  for (const Column& column : gpu.columns) {
+  for (const PackedColumn& column : gpu.columns) {
     if (column.values.size() <= skipped) continue;
     const auto course = course_of(
         std::vector(column.values.begin() + static_cast<std::ptrdiff_t>(skipped), column.values.end()), rows_of_a_time);
@@ -53,7 +53,7 @@ bool fills(Nanos interval, std::size_t rows_of_a_time, Nanos spacing) {
 namespace {
 
 // The cell of a row, at the end of a column; `from`: nullptr where its GPU has no such column.
-void append_cell(Column& to, const Column* from, std::size_t row) {
+void append_cell(PackedColumn& to, const PackedColumn* from, std::size_t row) {
   constexpr auto kMissing = static_cast<std::uint8_t>(Absent::kNotSampled);
   to.values.push_back(from && from->has(row) ? from->values[row] : 0);
   to.absent.push_back(!from ? kMissing : from->absent.empty() ? std::uint8_t{0} : from->absent[row]);
@@ -62,19 +62,19 @@ void append_cell(Column& to, const Column* from, std::size_t row) {
 // The rows of all as those of one, in the order of the log; those of a time are spread over the time to the next.
 GpuLog as_one(std::vector<GpuLog> gpus) {
   for (GpuLog& gpu : gpus) fill_columns(gpu);
-  const std::vector<Nanos> times = gpus[0].at;
+  const PackedNumbers& times = gpus[0].at;
   const Nanos spacing = median_spacing(times);
   GpuLog one = gpus[0];
-  one.at.clear(), one.lines.clear(), one.free_memory.clear();
-  for (Column& column : one.columns) column.values.clear(), column.absent.clear();
+  one.at.clear(), one.lines.clear(), one.free_memory = {};
+  for (PackedColumn& column : one.columns) column.values.clear(), column.absent.clear();
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Nanos room = i + 1 < times.size() ? std::clamp<Nanos>(times[i + 1] - times[i], 0, spacing) : spacing;
     for (std::size_t g = 0; g < gpus.size() && i < gpus[g].at.size(); ++g) {
       GpuLog& from = gpus[g];
       one.at.push_back(times[i] + room / static_cast<Nanos>(gpus.size()) * static_cast<Nanos>(g));
       one.lines.push_back(from.lines[i]);
-      if (i < from.free_memory.size()) one.free_memory.push_back(from.free_memory[i]);
-      for (Column& column : one.columns) append_cell(column, from.column(column.metric), i);
+      if (i < from.free_memory.values.size()) append_cell(one.free_memory, &from.free_memory, i);
+      for (PackedColumn& column : one.columns) append_cell(column, from.column(column.metric), i);
     }
   }
   return one;

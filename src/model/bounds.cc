@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "model/losses.h"
+#include "model/packed_recording.h"
 
 namespace headroom {
 
@@ -15,6 +16,12 @@ constexpr Nanos kDay = 86'400 * kSecond, kLongestInterval = 366 * kDay;
 constexpr auto kGarbage = static_cast<std::uint8_t>(Absent::kGarbage);
 
 bool is_instant(Nanos at) { return at >= kEarliest && at <= kLatest; }
+
+bool has_bounds(const RecordingMeta& meta) {
+  return is_instant(meta.start) && is_instant(meta.end) && meta.end >= meta.start && meta.interval >= 0 &&
+         meta.interval <= kLongestInterval;
+}
+Nanos longest_of(std::size_t gpus) { return kLongestGpuTime / std::max<Nanos>(1, static_cast<Nanos>(gpus)); }
 
 class Keeper {
  public:
@@ -61,13 +68,10 @@ class Keeper {
 
   void meta() {
     RecordingMeta& meta = recording_.meta;
-    const bool good = is_instant(meta.start) && is_instant(meta.end) && meta.end >= meta.start && meta.interval >= 0 &&
-                      meta.interval <= kLongestInterval;
+    const bool good = has_bounds(meta);
     if (!good) lose(LossKind::kUnknownTime, "begin, end or interval of the recording");
     meta.start = std::clamp(meta.start, kEarliest, kLatest);
-    const auto gpus = std::count_if(recording_.sources.begin(), recording_.sources.end(),
-                                    [](const Source& source) { return source.kind == SourceKind::kGpu; });
-    const Nanos longest = kLongestGpuTime / std::max<Nanos>(1, gpus);
+    const Nanos longest = longest_of(recording_.all(SourceKind::kGpu).size());
     meta.end = std::clamp(meta.end, meta.start, kLatest);
     const bool too_long = meta.end - meta.start > longest;
     if (too_long) lose(LossKind::kUnknownTime, "the recording claims to be longer than can be");
@@ -137,5 +141,24 @@ class Keeper {
 }  // namespace
 
 void keep_in_bounds(Recording& recording) { Keeper(recording).keep(); }
+
+void keep_in_bounds(PackedRecording& packed) {
+  const auto is_inside = [](const PackedColumn& column) {
+    const MetricInfo& metric = info(column.metric);
+    PackedNumbers::InOrder values = column.values.in_order();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i] < metric.low || values[i] > metric.high) return false;
+    return true;
+  };
+  const RecordingMeta& meta = packed.recording.meta;
+  const bool all_inside =
+      has_bounds(meta) && meta.end - meta.start <= longest_of(packed.recording.all(SourceKind::kGpu).size()) &&
+      std::all_of(packed.packed.begin(), packed.packed.end(), [&](const PackedTrack& track) {
+        return (track.at.empty() || (track.at.front() >= meta.start && track.at.back() <= meta.end)) &&
+               std::all_of(track.columns.begin(), track.columns.end(), is_inside);
+      });
+  if (!all_inside) packed = not_packed(unpacked(std::move(packed)));
+  keep_in_bounds(packed.recording);
+}
 
 }  // namespace headroom

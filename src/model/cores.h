@@ -39,9 +39,10 @@ namespace headroom {
 
 inline constexpr double kHardlyACore = 0.25;
 
-// Whether they hardly ran where the GPU waited: what limits them is no core.
+// Whether those that had something to do hardly ran where the GPU waited: what limits them is no core.
 [[nodiscard]] inline bool workers_sleep(const HostTime& host) {
-  return host.helpers > 0 && host.helper_cores < kHardlyACore * static_cast<double>(host.helpers);
+  const double at_work = static_cast<double>(host.helpers) * (1 - host.helpers_idle);
+  return host.helper_cores < kHardlyACore * at_work;
 }
 
 // "; what loads (2 processes) takes 5.4 s, unless that changes, too": why a gain is no larger.

@@ -141,6 +141,7 @@ struct HostTime {
   std::optional<double> busy_cores;  // of the whole machine, where that was recorded
   std::int64_t helpers = 0;          // below the processes on the GPU: the most that lived at once
   double owner_cores = 0, helper_cores = 0;
+  double helpers_idle = 0;  // the share of looks in which a helper slept on a pipe, as who has nothing to do
   bool operator==(const HostTime&) const = default;
 };
 

@@ -258,6 +258,11 @@ constexpr std::array kFixes{
         "headroom batch status says what the first task waits for; smaller gpu_memory, cpus or max_running where they "
         "are guesses",
         "time that GPUs stand free while tasks wait", "the limits as they were"},
+    Fix{Cause::kDeviceLost, "another_gpu", "Find out why the GPU was lost, and run on another one", kReturns, kModerate,
+        "what was done since the last checkpoint is lost", kArgument,
+        "dmesg, for the messages of its driver (Xid); headroom devices, whether it answers; the next run on another "
+        "GPU, or after a reset",
+        "the GPU answers until the run ends", "the GPU as before"},
     Fix{Cause::kProcessStopped, "let_it_run", "Keep the process from being stopped", kRemoves, kModerate,
         "who stops it may mean it: a scheduler, a limit of the CPU", kArgument,
         "find who sends SIGSTOP (Ctrl-Z, cpulimit, a scheduler that suspends jobs); kill -CONT PID lets it go on; in "

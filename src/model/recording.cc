@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
-#include <queue>
 #include <utility>
 
 #include "base/enum_table.h"
@@ -155,75 +153,6 @@ Recording MemorySink::take() {
   ids_.clear();
   dictionary_.reset();
   return std::exchange(recording_, Recording{});
-}
-
-namespace {
-
-void replay_lists(const Recording& recording, const std::vector<SourceId>& ids, RecordingSink& sink) {
-  std::vector<TextId> texts, list;
-  std::vector<ListId> lists;
-  for (const std::string& text : recording.texts) texts.push_back(sink.intern(text));
-  for (const auto& known : recording.lists) {
-    list.clear();
-    for (const TextId id : known) list.push_back(texts[id]);
-    lists.push_back(sink.intern_list(list));
-  }
-  for (std::size_t i = 0; i < recording.tracks.size(); ++i)
-    for (const ListRow& row : recording.tracks[i].lists)
-      sink.add_list_row(ids[i], {row.at, lists[row.list], row.value});
-}
-
-}  // namespace
-
-void replay(const Recording& recording, RecordingSink& sink) {
-  sink.set_meta(recording.meta);
-  std::vector<SourceId> ids;
-  for (Source source : recording.sources) {
-    if (source.parent != kNoSource) {
-      const auto parent = static_cast<std::size_t>(source.parent);
-      source.parent = parent < ids.size() ? ids[parent] : kNoSource;
-    }
-    ids.push_back(sink.add_source(source));
-  }
-  struct Rows {  // of a track
-    std::span<const Nanos> left;
-    std::vector<Cell> cells;
-  };
-  std::vector<Rows> rows;
-  for (const Track& track : recording.tracks) {
-    rows.push_back({track.at, {}});
-    for (const Column& column : track.columns) rows.back().cells.push_back({column.metric, 0, std::nullopt});
-  }
-  // One pass over time: the earliest row of all tracks, in order of sources.
-  using Next = std::pair<Nanos, std::size_t>;
-  std::priority_queue<Next, std::vector<Next>, std::greater<>> earliest;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (!rows[i].left.empty()) earliest.emplace(rows[i].left[0], i);
-  while (!earliest.empty()) {
-    const std::size_t next = earliest.top().second;
-    earliest.pop();
-    auto& [left, cells] = rows[next];
-    const Track& track = recording.tracks[next];
-    const std::size_t row = track.at.size() - left.size();
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const Column& column = track.columns[i];
-      cells[i].value = column.values[row];
-      cells[i].absent = column.has(row) ? std::nullopt : std::optional(static_cast<Absent>(column.absent[row]));
-    }
-    sink.add_row(ids[next], left[0], cells);
-    left = left.subspan(1);
-    if (!left.empty()) earliest.emplace(left[0], next);
-  }
-  replay_lists(recording, ids, sink);
-  for (Event event : recording.events) {
-    if (event.source != kNoSource) event.source = ids[static_cast<std::size_t>(event.source)];
-    sink.add_event(event);
-  }
-  for (Loss loss : recording.losses) {
-    for (LossPlace& place : loss.places)
-      if (place.source != kNoSource) place.source = ids[static_cast<std::size_t>(place.source)];
-    sink.add_loss(loss);
-  }
 }
 
 }  // namespace headroom

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "analyze/named_phases.h"
@@ -100,6 +101,13 @@ class Maker {
     made_.push_back(std::move(*code));
   }
 
+  // The one of a cause's fixes that the finding itself has words for, else the one that comes first.
+  [[nodiscard]] static const Fix& first_for(const Finding& finding, std::span<const Fix> fixes) {
+    const auto own = std::find_if(fixes.begin(), fixes.end(),
+                                  [&](const Fix& fix) { return finding.remedy && finding.remedy->fix == fix.id; });
+    return own == fixes.end() ? fixes.front() : *own;
+  }
+
   // Of a finding that leaves several causes open: for each that fits this job, the likeliest first.
   void add_fixes_of_set(std::size_t index) {
     // Where nobody looked at processes nearly all causes are left: the observation is worth more than a list of them.
@@ -112,8 +120,9 @@ class Maker {
       const double part_of_set = part_of(e_.findings[index], c);
       if (causes[c] == Cause::kOneProcessImbalance)  // in a set they take turns, as parts of a model do
         add(fixes.back(), index, part_of_set);
-      add(fixes.front(), index, part_of_set);
-      there += has(fixes.front().id) ? 1U : 0U;
+      const Fix& fix = first_for(e_.findings[index], fixes);
+      add(fix, index, part_of_set);
+      there += has(fix.id) ? 1U : 0U;
     }
   }
 
@@ -494,6 +503,7 @@ class Maker {
   [[nodiscard]] double share_of_all(const Finding& finding) const {
     // What ended the job cost all that it did.
     if (finding.cause == Cause::kMemoryLimited && finding.confidence == Confidence::kHigh) return 1;
+    if (finding.cause == Cause::kDeviceLost) return 1;
     const Cause first = finding.cause ? *finding.cause : finding.candidates.front();
     if (first == Cause::kMoreGpusThanUseful) return 0;
     return static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e_.ledger.budget()));

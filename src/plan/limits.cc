@@ -101,6 +101,7 @@ std::optional<Limit> limit_of(const Explanation& e, const StepModel& model, cons
     limit.seconds += most;
   }
   const OwnLimit* run = limit_of_run(e, cause);
+  open |= cause == Cause::kCpuOversubscribed;  // the same threads wait for cores in all of them
   if (open && run && saved_at(model, run->high) <= limit.seconds)
     return Limit{.seconds = saved_at(model, run->high), .run = run};
   return limited || (open && run) ? std::optional(limit) : std::nullopt;

@@ -41,6 +41,8 @@ class LoaderWorkers {
       : e_(e), model_(model), request_(request), known_(known), made_(made), option_(made.option) {}
 
   bool shape() {
+    if (const auto finding = made_.change.finding)  // what to do is no number of workers
+      if (const auto& remedy = e_.findings[*finding].remedy; remedy && remedy->fix == option_.id) return true;
     if (option_.id == "more_requests" && !(asleep_ && model_.workers > 0)) return false;  // what is full takes no more
     limit_to_cores();
     if (workers_ <= model_.workers && !made_.asked) return false;  // the cores carry no more

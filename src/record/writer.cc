@@ -385,13 +385,25 @@ Result<void> Writer::close() {
   return finished;
 }
 
-Result<void> write_recording(const Recording& recording, const std::string& path) {
+namespace {
+
+template <class AnyRecording>
+Result<void> write_rows_of(const AnyRecording& recording, const std::string& path) {
   WriterOptions options;
   options.when_full = WriterOptions::WhenFull::kWait;
   options.durable_at_close = true;
   HR_TRY(auto writer, Writer::create(path, options));
   replay(recording, *writer);
   return writer->close();
+}
+
+}  // namespace
+
+Result<void> write_recording(const Recording& recording, const std::string& path) {
+  return write_rows_of(recording, path);
+}
+Result<void> write_recording(const PackedRecording& packed, const std::string& path) {
+  return write_rows_of(packed, path);
 }
 
 WriterStatus Writer::status() const {

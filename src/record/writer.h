@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "model/recording.h"
+#include "model/packed_recording.h"
 
 namespace headroom {
 
@@ -71,6 +71,7 @@ class Writer final : public RecordingSink {
 
 // A whole recording as a new file.
 [[nodiscard]] Result<void> write_recording(const Recording& recording, const std::string& path);
+[[nodiscard]] Result<void> write_recording(const PackedRecording& packed, const std::string& path);
 
 // Events that are flushed at once: the begin and end of a job, an attempt or a phase, and a lost device.
 [[nodiscard]] bool durable_event(std::string_view kind);

@@ -76,25 +76,23 @@ std::string to_json(const PruneReport& report, DryRun dry_run) {
                {"problems", report.problems}});
 }
 
-std::size_t gpu_rows(const Recording& recording) {
+std::size_t gpu_rows(const PackedRecording& packed) {
   std::size_t rows = 0;
-  for (const SourceId id : recording.all(SourceKind::kGpu))
-    rows += recording.tracks[static_cast<std::size_t>(id)].at.size();
+  for (const SourceId id : packed.recording.all(SourceKind::kGpu)) rows += packed.rows_of(id);
   return rows;
 }
 
-std::string import_to_json(const Recording& recording, const std::string& path) {
+std::string import_to_json(const PackedRecording& packed, const std::string& path) {
+  const Recording& recording = packed.recording;
   Json json{{"schema", "headroom.import/1"},         {"recording", path},
-            {"origin", recording.meta.origin},       {"rows", gpu_rows(recording)},
+            {"origin", recording.meta.origin},       {"rows", gpu_rows(packed)},
             {"start_ns", recording.meta.start},      {"end_ns", recording.meta.end},
             {"interval_ns", recording.meta.interval}};
   json["devices"] = Json::array();
   for (const SourceId id : recording.all(SourceKind::kGpu)) {
     const Device device = device_of(recording.sources[static_cast<std::size_t>(id)]);
-    json["devices"].push_back({{"uuid", device.uuid},
-                               {"index", device.index},
-                               {"name", device.name},
-                               {"rows", recording.tracks[static_cast<std::size_t>(id)].at.size()}});
+    json["devices"].push_back(
+        {{"uuid", device.uuid}, {"index", device.index}, {"name", device.name}, {"rows", packed.rows_of(id)}});
   }
   json["losses"] = losses_json(recording.losses);
   return dump(json);

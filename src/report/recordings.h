@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/recording.h"
+#include "model/packed_recording.h"
 #include "model/shelf.h"
 
 // The answers about recordings themselves: what was made, which there are, which went.
@@ -26,7 +26,7 @@ struct Recorded {
 [[nodiscard]] std::string to_json(const PruneReport& report, DryRun dry_run);  // "headroom.recordings-prune/1"
 
 // "headroom.import/1": what of a log was understood, written to `path`.
-[[nodiscard]] std::string import_to_json(const Recording& recording, const std::string& path);
-[[nodiscard]] std::size_t gpu_rows(const Recording& recording);
+[[nodiscard]] std::string import_to_json(const PackedRecording& packed, const std::string& path);
+[[nodiscard]] std::size_t gpu_rows(const PackedRecording& packed);
 
 }  // namespace headroom::report

@@ -50,7 +50,7 @@ metric.auc = "auc=([0-9.]+)"
 '''
 
 
-def batch(tmp_path, name, symbols, *words, per_gpu=1, gpus="1xA6000", recorded=True, code=0):
+def batch(tmp_path, name, symbols, *words, per_gpu=1, gpus="1xA6000", recorded=True, options=(), code=0):
     """A batch of 3 windows for each symbol; its folder."""
     (tmp_path / "window.py").write_text(WINDOW)
     more = "".join(f', "{word}"' for word in words)
@@ -58,7 +58,7 @@ def batch(tmp_path, name, symbols, *words, per_gpu=1, gpus="1xA6000", recorded=T
     (tmp_path / f"{name}.toml").write_text(TASKS.format(
         name=name, python=PYTHON, more=more, symbols=", ".join(f'"{s}"' for s in symbols), parameters=parameters))
     done = headroom(tmp_path, "sim", "--gpus", gpus, "--", HEADROOM, "batch", f"{name}.toml", "--per-gpu", str(per_gpu),
-                    check=False, timeout=120)
+                    *options, check=False, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
     return tmp_path / f"{name}.batch"
 
@@ -82,7 +82,8 @@ def times(folder):
 
 def a_batch_and_an_experiment(tmp_path):
     return (batch(tmp_path, "baseline", "ABCDEFGH", "--ms", "60", per_gpu=3, gpus="2xA6000", recorded=False),
-            batch(tmp_path, "experiment", "AB", "--trees", "20", "--ms", "2", "--fail", "B", code=1))
+            batch(tmp_path, "experiment", "AB", "--trees", "20", "--ms", "2", "--fail", "B",
+                  options=("--require", "peak_memory<9GB"), code=1))
 
 
 def test_a_part_of_a_batch_against_another_batch_is_refused_with_every_reason(tmp_path):
@@ -111,6 +112,7 @@ def test_a_part_of_a_batch_against_another_batch_is_refused_with_every_reason(tm
         assert side.startswith("headroom batch ") and task_file in side.split()
         assert [word for word in side.split() if word.startswith("--only")] == [f"--only={name}" for name in names]
     assert f"\nA valid pair:\n{pair}\n" in said.stdout
+    assert "--require" not in pair  # of a recording, and the pair makes none
     assert "3 tasks of both are left out, as they failed" in answer["valid_note"]
     assert "Valid once a task does the same work in both" in answer["valid_note"]
     # As it stands there it runs, and may be compared.
