@@ -217,11 +217,26 @@ std::set<std::string> long_stays(const WatchedJob& watched, Nanos least) {
   return stays.mostly_long();
 }
 
-std::int32_t MainLine::line() const {
+double MainLine::all() const {
   std::size_t all = 0;
   for (const auto& [line, looks] : looks_) all += looks;
+  return static_cast<double>(all);
+}
+
+std::int32_t MainLine::line() const {
   const auto most = most_seen(looks_);
-  return most != looks_.end() && 2 * most->second > all ? most->first : 0;
+  return most != looks_.end() && 2 * static_cast<double>(most->second) > all() ? most->first : 0;
+}
+
+std::vector<CodeLine::Share> MainLine::often() const {
+  constexpr double kGoodPart = 0.15, kFewest = 20;  // of the looks; looks
+  std::vector<CodeLine::Share> lines;
+  if (all() < kFewest) return lines;
+  for (const auto& [line, looks] : looks_)
+    if (const double share = static_cast<double>(looks) / all(); line > 0 && share >= kGoodPart)
+      lines.push_back({line, share});
+  std::stable_sort(lines.begin(), lines.end(), [](const auto& x, const auto& y) { return x.of_looks > y.of_looks; });
+  return lines;
 }
 
 namespace {
@@ -314,7 +329,8 @@ std::vector<CodeLine> lines_of_places(const WatchedJob& watched, const std::vect
     files[place].insert(stacks.kinds[stacks.kind_of_list[list]].file);
   }
   for (std::size_t place = 0; place < places.size(); ++place)
-    if (files[place].size() == 1) lines[place] = {std::string(*files[place].begin()), seen[place].line()};
+    if (files[place].size() == 1)
+      lines[place] = {std::string(*files[place].begin()), seen[place].line(), seen[place].often()};
   return lines;  // of two files of one name none is told
 }
 

@@ -55,8 +55,11 @@ class MainLine {
  public:
   void add(std::int32_t line, std::size_t looks = 1) { looks_[line] += looks; }
   [[nodiscard]] std::int32_t line() const;
+  [[nodiscard]] std::vector<CodeLine::Share> often() const;
 
  private:
+  [[nodiscard]] double all() const;
+
   std::map<std::int32_t, std::size_t> looks_;  // by line
 };
 

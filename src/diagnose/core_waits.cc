@@ -143,10 +143,9 @@ std::string advice_for_cores(const HostSummary& s) {
   if (own_threads_fill_cores(s)) return "fewer processes or threads on " + cores;
   if (fills_cores(s) || static_cast<double>(s.helpers) > s.usable_cores)
     return fmt::format("fewer processes on {}, or more cores", cores);
-  return fmt::format("less other load on {}, or more cores: {}", cores,
-                     s.owner_threads < kThreads && s.helpers == 0
-                         ? "other threads of the job hardly ran"
-                         : fmt::format("the job itself uses {} cores", human_figure(cores_of_the_job(s), 2)));
+  const std::string less = fmt::format("less other load on {}, or more cores", cores);
+  if (s.owner_threads < kThreads && s.helpers == 0) return less;
+  return fmt::format("{} (the job itself uses {})", less, human_figure(cores_of_the_job(s), 2));
 }
 
 void see_whose_threads(const Analysis& a, Finding& finding) {

@@ -30,7 +30,7 @@ TEST(Cores, FewerThreadsHelpOnlyWhereTheJobsOwnFillThem) {
   others.helper_delay = 0.5;
   EXPECT_FALSE(diagnose::own_threads_fill_cores(others));
   EXPECT_EQ(diagnose::advice_for_cores(others),
-            "less other load on these 2 cores, or more cores: the job itself uses 0.84 cores");
+            "less other load on these 2 cores, or more cores (the job itself uses 0.84)");
   HostSummary threads = on_two_cores();
   threads.owner_cpu = 0.5, threads.owner_threads = 1.2;
   EXPECT_TRUE(diagnose::own_threads_fill_cores(threads));

@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "diagnose/core_waits.h"
+#include "diagnose/host_stacks.h"
 #include "diagnose/pauses.h"
 #include "model/named_causes.h"
 #include "model/places.h"
@@ -262,6 +263,13 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
   constexpr double kNearlyAll = 0.9;
   if (static_cast<double>(length_of(finding.claims, is_after)) >= kNearlyAll * static_cast<double>(finding.cost()))
     std::erase_if(others, [&](const ClaimedPiece& piece) { return !is_after(piece); });
+  if (main_account(finding.claims) == Account::kHostCode && !finding.asleep) {  // code that ran is no sleep elsewhere
+    std::set<std::int32_t> own;
+    for (const ClaimedPiece& piece : finding.claims) own.insert(piece.where);
+    Claims elsewhere = others;
+    std::erase_if(elsewhere, [&](const ClaimedPiece& piece) { return own.contains(piece.where); });
+    others = without(others, asleep_in(a, elsewhere));
+  }
   if (finding.cause == Cause::kCpuOversubscribed) {
     const auto starts = [](const ClaimedPiece& piece) { return piece.account == Account::kStartup; };
     Claims at_start;

@@ -41,6 +41,35 @@ TEST(FirstHour, AStoppedProcessIsSaidToBeStopped) {
   EXPECT_THAT(e.headline, HasSubstr("50 % while the job was stopped"));
 }
 
+TEST(FirstHour, AStoppedProcessThatWentOnSaysUntilWhen) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double t) { return t > 10 && t <= 20 ? 0.0 : 1.0; }).process(7, 1, 0, 40, 0.01);
+  const Recording recording = with(builder.context(7, 0, 0, 40).build(), SourceKind::kProcess, 0, Metric::kProcessState,
+                                   [](double t) { return t > 10 && t <= 20 ? 'T' : 'S'; });
+  const Explanation e = explain(recording);
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_EQ(e.findings.front().cause, Cause::kProcessStopped);
+  EXPECT_THAT(e.findings.front().evidence, Contains(AllOf(HasSubstr("in state T"), HasSubstr(" to "))));
+  EXPECT_THAT(e.findings.front().evidence, Not(Contains(HasSubstr(" on"))));
+}
+
+TEST(FirstHour, AStartThatWaitsForItsWorkersSaysWhatEachOfThemMakes) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return t <= 30 ? 0.0 : 1.0; }).process(7, 1, 0, 60, 0.05).context(7, 0, 0, 60);
+  builder.process(8, 7, 1, 60, 0.5).process(9, 7, 1, 60, 0.5);
+  builder.stacks(7, 0, 30,
+                 {"train (/u/train.py:1)", "_try_get_data (/x/site-packages/torch/utils/data/dataloader.py:1)"});
+  for (const std::int64_t worker : {8, 9})
+    builder.stacks(worker, 1, 30,
+                   {"_worker_loop (/x/site-packages/torch/utils/data/_utils/worker.py:1)", "build (/u/train.py:9)"});
+  const Explanation e = explain(builder.build());
+  const Finding* start = find(e, Cause::kStartupLoad);
+  ASSERT_NE(start, nullptr);
+  EXPECT_THAT(start->evidence, Contains(HasSubstr("what its workers were at then, by their Python stacks: build")));
+  EXPECT_THAT(start->advice,
+              HasSubstr("where each of its 2 workers makes the same before the first batch: make it once"));
+}
+
 // Two workers that stay, and programs of theirs that are there for one look each.
 TEST(FirstHour, ProgramsOfWorkersAreNoWorkersThatWereStartedAnew) {
   RecordingBuilder builder(40);

@@ -273,6 +273,9 @@ struct NearerPhrase {
 // Whose prompt it is at, and what it sleeps for, is no code that could be cheaper.
 bool waits_for_somebody(const Finding& finding, Account) { return finding.cause == Cause::kInteractiveHoldingGpu; }
 bool said_asleep(const Finding& finding, Account) { return finding.asleep || finding.mostly_waits; }
+bool made_by_threads(const Finding& finding, Account account) {
+  return finding.by_threads && main_account(finding.claims) == account;
+}
 template <Cause kCause>
 bool mainly_by(const Finding& finding, Account account) {
   return finding.cause == kCause && main_account(finding.claims) == account;
@@ -283,6 +286,7 @@ constexpr std::array kNearerPhrases{
     NearerPhrase{Account::kHostCode, mainly_by<Cause::kOneProcessImbalance>, kForItsOther},
     NearerPhrase{Account::kHostCode, said_asleep, kAsleep},
     NearerPhrase{Account::kHostCode, mainly_by<Cause::kCpuOversubscribed>, kWantsCore},
+    NearerPhrase{Account::kInput, made_by_threads, "waited {} for what other threads of its process make"},
     NearerPhrase{Account::kUnexplained, waits_for_somebody, "waited {} for somebody"},
     NearerPhrase{Account::kSync, mainly_by<Cause::kCpuOversubscribed>,
                  "waited {} while the job synchronised and wanted a CPU core"},
@@ -349,7 +353,7 @@ std::string loss_words(const Analysis& a, const std::vector<Finding>& findings, 
   for (const std::size_t device : devices) beside += told.beside(device);
   const bool aside = largest->account == Account::kPeers && share_of_time(a, beside, devices) >= kSeen;
   return fmt::format(" {} {}{}{}.{}", they, fmt::format(fmt::runtime(words), lost), shares,
-                     aside ? ", waits for one that validates or saves aside" : "", others);
+                     aside ? ", not counting waits for one that validates or saves" : "", others);
 }
 
 // " While memory was taken on it (5:40 of 10:00) it was busy for 90 %.": of a log of which a job had a part only, where

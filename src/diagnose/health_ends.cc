@@ -74,6 +74,8 @@ HealthCheck ended_well(const Analysis& a) {
   if (a.goes_on) return {"ended_well", Answer::kUnknown, "the recording goes on"};
   if (a.window.end < a.meta.end) return {"ended_well", Answer::kUnknown, "the window ends before the job"};
   const auto code = a.meta.exit_code;
+  if (!code && a.meta.stop_reason == "job_ended")
+    return {"ended_well", Answer::kUnknown, "the job ended; with which exit code, who only watches it is not told"};
   if (!code) return {"ended_well", Answer::kUnknown, "the end of the job was not recorded"};
   if (*code == 0) return {"ended_well", Answer::kYes, "exit code 0"};
   if (const auto signal = a.signal())

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "base/human.h"
@@ -356,6 +357,17 @@ void follow_the_reading(const Analysis& a, const HostSummary& s, bool in_pauses,
 
 bool all_asleep(const Analysis& a, const HostSummary& s, const Claims& claims) {
   return hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, claims);
+}
+
+Claims asleep_in(const Analysis& a, const Claims& claims) {
+  std::map<std::int32_t, Claims> by_place;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.where >= 0) by_place[piece.where].push_back(piece);
+  Claims asleep;
+  for (const auto& [place, there] : by_place)
+    if (a.material(length(there)) && all_asleep(a, host_during(a.job, a.devices, there), there))
+      asleep = united(asleep, there);
+  return asleep;
 }
 
 bool main_asleep(const Analysis& a, const HostSummary& s, const Claims& claims) {

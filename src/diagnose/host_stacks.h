@@ -15,6 +15,8 @@ namespace headroom::diagnose {
 [[nodiscard]] bool main_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
 // ... or they slept for more of it than they can have run in.
 [[nodiscard]] bool mostly_asleep(const Analysis& a, const HostSummary& s, const Claims& claims);
+// Of the claimed time what lies in functions, each with a good part of the whole time, in which none ran.
+[[nodiscard]] Claims asleep_in(const Analysis& a, const Claims& claims);
 
 // The share of the claimed time in which its threads ran, or its main thread wanted to, if all that they did so in
 // these readings was in it.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 
 #include "analyze/call_evidence.h"
 #include "base/human.h"
@@ -254,12 +255,25 @@ std::string beside(const Analysis& a, Finding& finding) {
   return text;
 }
 
-// "; most of the first at line 41: batch = next(batches)"
+// "at line 41: batch = next(batches)"
+std::string at_line(const Analysis& a, const CodeLine& line) {
+  const std::string text = a.told.source_text ? a.told.source_text(line) : "";
+  return fmt::format("at line {}{}{}", line.line, text.empty() ? "" : ": ", text);
+}
+
+// "; most of the first at line 41: batch = next(batches)", and where another line has a good part, too: "; of it 57 %
+// at line 41: batch = next(batches), 40 % at line 38: x = volume.float()".
 std::string line_words(const Analysis& a, const NamedCode& code, bool one) {
-  if (code.line.line <= 0) return "";
-  const std::string text = a.told.source_text ? a.told.source_text(code.line) : "";
-  return fmt::format("; most of {} at line {}{}{}", one ? "it" : "the first", code.line.line, text.empty() ? "" : ": ",
-                     text);
+  constexpr std::size_t kNamed = 2;
+  const auto& often = code.line.often;
+  const std::string_view whose = one ? "it" : "the first";
+  if (often.size() < kNamed)
+    return code.line.line <= 0 ? "" : fmt::format("; most of {} {}", whose, at_line(a, code.line));
+  std::vector<std::string> parts;
+  for (const CodeLine::Share& share : std::span(often).first(kNamed))
+    parts.push_back(
+        fmt::format("{} {}", human_percent(share.of_looks), at_line(a, {.file = code.line.file, .line = share.line})));
+  return fmt::format("; of {} {}", whose, join(parts, ", "));
 }
 
 // "busy (win.py) was called by rolling_mean (win.py) in 38 % of the looks, by rank_ic (win.py) in 37 %"; "" where one
@@ -281,7 +295,7 @@ std::string callers_sentence(const Analysis& a, const std::string& place) {
 void say_what_code_costs(const Analysis& a, const NamedCode& code, Finding& finding) {
   if (finding.cause != Cause::kCpuOversubscribed || main_account(finding.claims) != Account::kHostCode || !finding.gain)
     return;
-  finding.advice += fmt::format("; or make {} cheaper, or run it beside the kernels", code.spot());
+  finding.advice += fmt::format("; or make {} cheaper; or run it beside the kernels", code.spot());
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (device != finding.claims.front().device && a.ledger.busy(device) > 0) return;
   const auto gone = removal(a, claim(a, [&](std::size_t, const Slice& slice) {

@@ -177,7 +177,12 @@ void say_how_it_writes(const Analysis& a, const HostSummary& s, Finding& finding
 std::vector<Finding> idle_host_code(const Analysis& a, const IdleParts& parts) {
   const Claims claims = open_time(a, parts, {Account::kHostCode});
   if (!a.material(length(claims))) return {};
-  return of_parts(a, claims, host_code);
+  // Where it sleeps and where it runs are two things.
+  const Claims asleep = asleep_in(a, claims), others = without(claims, asleep);
+  if (asleep.empty() || !a.material(length(others))) return of_parts(a, claims, host_code);
+  std::vector<Finding> findings = of_parts(a, others, host_code);
+  for (Finding& finding : of_parts(a, asleep, host_code)) findings.push_back(std::move(finding));
+  return findings;
 }
 
 std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) {

@@ -312,8 +312,11 @@ void has_slow_batches(const Analysis& a, const HostSummary& s, const Loader& loa
                   ahead ? ", and had nothing to do for the rest: on average they are fast enough"
                         : ": on average they are fast enough, or wait for something themselves"));
   if (ahead) finding.cause = Cause::kBurstyInput, finding.candidates.clear();
-  finding.advice = "look at the slowest batches: larger prefetch";
-  if (room_for_workers(a)) finding.advice += fmt::format(", or {}", words_for(a.meta, kMoreWorkers));
+  const bool unknown = loader_unknown(a, finding.claims);  // environments answer an action, and run ahead of none
+  finding.advice =
+      unknown ? "see what they do in the longest of these waits: make it cheaper, or ask for it ahead of the step"
+              : "look at the slowest batches: larger prefetch";
+  if (!unknown && room_for_workers(a)) finding.advice += fmt::format(", or {}", words_for(a.meta, kMoreWorkers));
   // What is ready waits, too, for a main thread that has no core.
   if (!finding.cause && may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
   say_who_works(a, s, finding);

@@ -215,6 +215,20 @@ Finding compiles(const Analysis& a, Claims claims, const Compiled& compiled) {
   return finding;
 }
 
+// What its workers make first, each for itself, is before the first batch.
+void waits_for_its_workers(const Analysis& a, Finding& finding) {
+  const double waits = share_in(a, finding.claims, stacks::Family::kLoaderWait);
+  if (waits < a.limits[Threshold::kMajority]) return;
+  name_the_workers_code(a, finding);
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  if (s.helpers < 2) return;
+  finding.advice = fmt::format(
+      "where each of its {} makes the same before the first batch: make it once, before they start; or start fewer of "
+      "them; {}",
+      count_of(s.helpers, "worker"), finding.advice);
+  finding.remedy = Remedy{.fix = "faster_startup", .title = "Shorten what the workers do before the first batch"};
+}
+
 // Imports, data, models: all that stacks show is not in a compiler, and hardly one ran.
 Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   Finding finding = about(a, std::move(claims));
@@ -239,6 +253,7 @@ Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   may_wait_for_room(a, finding);
   if (!sure) may_wait_for_input(a, finding);  // what it imports meanwhile is no one else's to send
   if (!sure) may_only_wait(a, finding);
+  waits_for_its_workers(a, finding);
   return finding;
 }
 

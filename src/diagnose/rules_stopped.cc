@@ -14,14 +14,15 @@ std::vector<Finding> stopped(const Analysis& a) {
   finding.title = "The GPU waits while the process on it is stopped";
   finding.tiers = "NP";
   finding.confidence = Confidence::kHigh;
-  const ClaimedPiece& first = finding.claims.front();
-  finding.evidence = {fmt::format("{}: its process was seen in state T (stopped by a signal) from {} on",
-                                  a.device_name(first.device), a.when(first.begin))};
+  const std::vector<Window> times = times_of(finding.claims);
+  const bool goes_on = times.back().end >= a.window.end;
+  finding.evidence = {fmt::format("{}: its process was seen in state T (stopped by a signal) from {} {}",
+                                  a.device_name(finding.claims.front().device), a.when(times.front().begin),
+                                  goes_on ? "on" : "to " + a.when(times.back().end))};
   finding.told_apart_from = {"code of the job: a stopped process runs none"};
   finding.advice =
       "see who stopped it: Ctrl-Z in its terminal, kill -STOP, or a scheduler that suspends jobs; kill -CONT PID lets "
       "it go on";
-  const std::vector<Window> times = times_of(finding.claims);
   constexpr std::size_t kOften = 3;
   if (times.size() < kOften) {
     gains_by_removal(a, finding, "if it had not been stopped");

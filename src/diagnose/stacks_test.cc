@@ -64,10 +64,14 @@ TEST(StackFindings, NameTheLineThatHasMostOfTheIdleTime) {
   const Explanation one = told({"5", "5", "6"});
   EXPECT_THAT(one.findings.front().title, EndsWith(": train (train.py:5)"));
   EXPECT_EQ(one.findings.front().evidence.front(),
-            "its Python stacks say: train (train.py) 100 % of this time; most of it at line 5");
+            "its Python stacks say: train (train.py) 100 % of this time; of it 67 % at line 5, 33 % at line 6");
+  EXPECT_THAT(told({"5", "5", "5", "5", "5", "5", "5", "5", "6"}).findings.front().evidence.front(),
+              EndsWith("; most of it at line 5"));
   EXPECT_THAT(one.headline, HasSubstr("mostly train (train.py:5)."));
   EXPECT_EQ(one.ledger.places.at(static_cast<std::size_t>(one.findings.front().code.value())), "train (train.py)");
   EXPECT_THAT(told({"4", "5", "6"}).findings.front().title, EndsWith(": train (train.py)")) << "none has most of it";
+  EXPECT_THAT(told({"4", "5", "6"}).findings.front().evidence.front(),
+              EndsWith("; of it 33 % at line 4, 33 % at line 5"));
   EXPECT_THAT(told({"5"}, false).findings.front().title, EndsWith(": train (train.py)")) << "where the function begins";
 }
 

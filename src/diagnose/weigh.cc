@@ -116,6 +116,7 @@ struct Weighed {
   Cause cause;
   int score = 0, seen = 0;  // with its place, and without
   std::string speaks_for;
+  bool by_absence = false;  // that alone speaks for it which most programs lack
 };
 
 Weighed weighed(Cause cause, const std::vector<Clue>& clues) {
@@ -127,6 +128,7 @@ Weighed weighed(Cause cause, const std::vector<Clue>& clues) {
     one.score += row.weight, one.seen += row.weight;
     if (row.weight > 0) speak.push_back(row);
   }
+  one.by_absence = speak.size() == 1 && speak[0].clue == Clue::kNoHelpers;
   std::stable_sort(speak.begin(), speak.end(), [](const auto& x, const auto& y) { return x.weight > y.weight; });
   std::vector<std::string> words;
   for (const Expectation& row : speak)
@@ -233,7 +235,7 @@ void weigh(const Analysis& a, Finding& finding) {
   finding.candidates.clear();
   for (Weighed& one : all) {
     finding.candidates.push_back(one.cause);
-    finding.speaks_for.push_back(std::move(one.speaks_for));
+    finding.speaks_for.push_back(one.by_absence ? "" : std::move(one.speaks_for));
   }
 }
 

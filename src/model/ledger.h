@@ -135,8 +135,14 @@ struct LedgerEntry {
 
 // A line of the user's code; 0 where none is meant, or it is not known.
 struct CodeLine {
+  struct Share {
+    std::int32_t line = 0;
+    double of_looks = 0;  // at the function
+    bool operator==(const Share&) const = default;
+  };
   std::string file;
   std::int32_t line = 0;
+  std::vector<Share> often{};  // the lines of a function that have a good part of the looks at it, most first
   bool operator==(const CodeLine&) const = default;
 };
 // What stands there, as it ran; "" where that is not known.

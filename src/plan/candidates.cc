@@ -58,7 +58,8 @@ constexpr std::array kElsewhere{
     Elsewhere{"persistent_workers", "keep one Pool for all epochs",
               "let the processes that load go on between epochs (of a DataLoader: persistent_workers=True)"},
     Elsewhere{"larger_prefetch", "give the Pool its next batches earlier: imap or apply_async some batches ahead",
-              "let what loads run further ahead, with a longer queue (of a DataLoader: prefetch_factor=8)"},
+              "if it needs nothing of the step before: let it run further ahead, with a longer queue (of a DataLoader: "
+              "prefetch_factor=8)"},
     Elsewhere{"pin_memory",
               "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)",
               "pin the buffers that are copied (tensor.pin_memory()), and tensor.to(device, non_blocking=True)"},
@@ -143,7 +144,8 @@ class Maker {
   // Where the code that has most of the time has its own option, a cause of the set for which nothing speaks, while
   // something does for others: no advice beside that, unless it is the likeliest.
   [[nodiscard]] bool is_a_guess(const Candidate& made) const {
-    if (made.asked || made.option.candidates.empty()) return false;
+    const bool asked = made.asked || (request_.workers && made.option.id == "start_loader_workers");
+    if (asked || made.option.candidates.empty()) return false;
     const bool named = std::any_of(made_.begin(), made_.end(), [&](const Candidate& one) {
       return one.option.id == kNamedCode && one.option.finding == made.option.finding;
     });

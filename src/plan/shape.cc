@@ -98,16 +98,20 @@ class LoaderWorkers {
     return fmt::format("let {} load the next batches meanwhile (of a DataLoader: num_workers={})", processes, workers_);
   }
 
-  [[nodiscard]] bool by_sleeping_threads() const {
-    return asleep_ && made_.change.finding && e_.findings[*made_.change.finding].by_threads;
+  [[nodiscard]] bool by_threads() const {
+    return made_.change.finding && e_.findings[*made_.change.finding].by_threads;
   }
+  [[nodiscard]] bool by_sleeping_threads() const { return asleep_ && by_threads(); }
 
   [[nodiscard]] std::string how() const {
     if (by_sleeping_threads()) return e_.findings[*made_.change.finding].advice;
     if (said_ && said_->value != workers_)
       return fmt::format("{}{} instead of {}{}", said_->name, workers_, said_->words,
                          words_for(e_.meta, {" (num_workers of the DataLoader)", ""}));
+    if (by_threads()) return "if it can be made ahead of the kernels that need it: " + by_processes();
     if (no_loader_seen()) return "if it loads data there: " + by_processes();
+    if (request_.loader == Loader::kOther && option_.id == "more_loader_workers")  // what these do is not known
+      return "if it needs nothing of the step before: " + by_processes();
     if (request_.loader == Loader::kPool || request_.loader == Loader::kOther || without_python(e_.meta))
       return by_processes();
     if (known_.workers)

@@ -186,9 +186,9 @@ void Writer::State::run() {
   for (bool last = false; !last;) {
     wake.wait_until(lock, next, [&] { return urgent || closing; });
     // The first write waits for the disk three times. A job that is over by then is spared them: all is written at
-    // once.
+    // once. An import is no job.
     constexpr auto kShortJob = std::chrono::milliseconds(50);
-    if (status.flushes == 0 && asked == flushed)
+    if (status.flushes == 0 && asked == flushed && options.when_full == WriterOptions::WhenFull::kDrop)
       wake.wait_for(lock, kShortJob, [&] { return closing || asked > flushed; });
     next = std::chrono::steady_clock::now() + interval;
     last = closing;
