@@ -102,8 +102,8 @@ CodeSeen code_seen(const Recording& recording, const WatchedJob& watched, const 
   seen.calls_named = calls_are_named(recording);
   seen.kernel_waits = kernel_waits(watched);
   seen.launch_calls = launch_calls(watched);
-  seen.idle_shares = idle_shares(watched, places, stacks::Busy::kUnknown);
-  seen.launch_idle_shares = idle_shares(watched, places, stacks::Busy::kLaunches);
+  seen.idle_shares = idle_shares(watched, places, stacks::Busy::kUnknown, 0);
+  seen.launch_idle_shares = idle_shares(watched, places, stacks::Busy::kLaunches, 1);
   seen.long_stays = long_stays(watched, limits.time(Threshold::kLongPause));
   seen.precision = stacks::precision_seen(recording.texts);
   seen.families = families_of(stacks);

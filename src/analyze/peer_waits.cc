@@ -98,6 +98,7 @@ PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<Sour
                  const JobView& job, const StackView& stacks) {
   const stacks::StackKind& kind = stacks.kinds[number];
   PeerWait wait{.process = waiter.process, .kind = number, .where = kind.where};
+  wait.looks = waiter.looks.at(number);
   wait.told = kind.family == stacks::Family::kPeers;
   const auto beside = waiter.beside.find(number);
   if (beside == waiter.beside.end()) return wait;
@@ -106,7 +107,7 @@ PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<Sour
   wait.peer = most->first;
   wait.peer_pid = pids.at(most->first);
   if (const auto rank = job.ranks.find(most->first); rank != job.ranks.end()) wait.peer_rank = rank->second;
-  wait.at_work = most->second.at_work / waiter.looks.at(number);
+  wait.at_work = most->second.at_work / wait.looks;
   const auto at = std::max_element(most->second.at.begin(), most->second.at.end(),
                                    [](const auto& x, const auto& y) { return x.second < y.second; });
   wait.peer_at = stacks.kinds[at->first].where;

@@ -24,7 +24,7 @@ struct PeerWait {
   SourceId peer = kNoSource;
   std::int64_t peer_pid = 0;
   std::optional<std::int64_t> peer_rank;
-  double at_work = 0;
+  double at_work = 0, looks = 0;        // the latter: how many these are
   std::string peer_at;                  // what that one was at most often, by its stacks
   bool peer_waits_for_kernels = false;  // which was waiting for its kernels
 

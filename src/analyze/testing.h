@@ -34,6 +34,7 @@ struct TestProcess {
   double from = 0, to = 0, cpu = 0;
   bool in_job = true;
   std::vector<Cell> extra = {};
+  std::optional<int> exit_code = {};
 };
 struct TestContext {
   std::int64_t pid = 0;
@@ -139,6 +140,7 @@ class RecordingBuilder {
     process.end = at(told.to);
     process.comm = "python3";
     process.in_job = told.in_job;
+    process.exit_code = told.exit_code;
     const SourceId parent = ids_.contains(told.ppid) ? ids_[told.ppid] : kNoSource;
     const std::string key = std::to_string(told.pid) + "/" + std::to_string(process.start);
     const SourceId id = sink_.add_source({SourceKind::kProcess, key, parent, to_attrs(process)});

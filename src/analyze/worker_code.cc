@@ -107,8 +107,12 @@ struct Undecided {
 }  // namespace
 
 std::map<std::string, double> idle_shares(const WatchedJob& watched, const std::vector<std::string>& places,
-                                          stacks::Busy most) {
-  std::map<std::string, double> seconds_at, idle_at;
+                                          stacks::Busy most, double errors) {
+  struct There {
+    double seconds = 0, error = 0;  // the latter squared
+  };
+  std::map<std::string, There> at;
+  std::map<std::string, double> idle_at;
   for (const DeviceTime& device : watched.devices) {
     std::map<SourceId, Undecided> processes;
     visit_work(device, watched, [&](SourceId process, const Slice& slice, std::span<const ListRow> looks) {
@@ -118,12 +122,17 @@ std::map<std::string, double> idle_shares(const WatchedJob& watched, const std::
     });
     for (const auto& [process, seen] : processes)
       for (std::size_t kind = 0; kind < seen.looks.size(); ++kind)
-        if (seen.looks[kind] > 0)
-          seconds_at[watched.stacks.kinds[kind].where] += seconds(seen.time) * seen.looks[kind] / seen.all;
+        if (seen.looks[kind] > 0) {
+          There& there = at[watched.stacks.kinds[kind].where];
+          const double per_look = seconds(seen.time) / seen.all;
+          there.seconds += per_look * seen.looks[kind];
+          there.error += per_look * per_look * seen.looks[kind] * (1 - seen.looks[kind] / seen.all);
+        }
   }
   std::map<std::string, double> shares;
-  for (const auto& [place, all] : seconds_at)
-    if (const auto idle = idle_at.find(place); idle != idle_at.end()) shares[place] = std::min(1.0, idle->second / all);
+  for (const auto& [place, there] : at)
+    if (const auto idle = idle_at.find(place); idle != idle_at.end())
+      shares[place] = std::min(1.0, idle->second / std::max(there.seconds - errors * std::sqrt(there.error), 1e-9));
   return shares;
 }
 
@@ -156,6 +165,7 @@ namespace {
 struct Stay {
   const std::string* place = nullptr;
   Nanos begin = 0, last = 0;
+  std::size_t waits = 0, runs = 0;  // looks
 };
 
 // How long processes stay at places.
@@ -163,8 +173,9 @@ class Stays {
  public:
   explicit Stays(Nanos least_long) : least_long_(least_long) {}
 
-  // By a look at this place the stay goes on, or ends and another one begins; nullptr: it is no place.
-  void go_on(Stay& stay, const std::string* place, Nanos at) {
+  // By a look at this place the stay goes on, or ends and another one begins; nullptr: it is no place. Who waits there
+  // stays until what it waits for comes.
+  void go_on(Stay& stay, const std::string* place, bool waits, Nanos at) {
     constexpr Nanos kGap = kSecond / 2;  // between looks: what it was at meanwhile is not known
     const bool near = at - stay.last <= kGap;
     const bool same = place != nullptr && (place == stay.place || (stay.place != nullptr && *place == *stay.place));
@@ -173,11 +184,16 @@ class Stays {
       stay = {place, at, at};
     }
     stay.last = at;
+    (waits ? stay.waits : stay.runs)++;
   }
 
   void end(const Stay& stay, Nanos end) {
     if (stay.place == nullptr) return;
     Times& times = at_[*stay.place];
+    if (times.stays++ == 0) times.begin = stay.begin;
+    times.end = end;
+    times.waits += stay.waits;
+    times.runs += stay.runs;
     times.all += end - stay.begin;
     if (end - stay.begin >= least_long_) times.in_long += end - stay.begin;
   }
@@ -185,14 +201,30 @@ class Stays {
   [[nodiscard]] std::set<std::string> mostly_long() const {
     std::set<std::string> places;
     for (const auto& [place, times] : at_)
-      if (times.in_long > 0 && 2 * times.in_long >= times.all) places.insert(place);
+      if (times.in_long > 0 && 2 * times.in_long >= times.all && !by_chance(times)) places.insert(place);
     return places;
   }
 
  private:
   struct Times {
-    Nanos all = 0, in_long = 0;
+    Nanos all = 0, in_long = 0, begin = 0, end = 0;
+    std::size_t waits = 0, runs = 0, stays = 0;  // the first two: looks
   };
+
+  // Whether hardly less of them would lie in long stays if each look found the process there with the same chance: then
+  // it may have left many times between two looks, as in short steps that are mostly this.
+  [[nodiscard]] bool by_chance(const Times& times) const {
+    constexpr std::size_t kMany = 8;
+    constexpr double kHardlyLess = 0.25;
+    if (times.stays < kMany || times.waits >= times.runs || times.end <= times.begin) return false;
+    const double there = static_cast<double>(times.all) / static_cast<double>(times.end - times.begin);
+    const double in_row = static_cast<double>(least_long_) * static_cast<double>(times.waits + times.runs) /
+                          static_cast<double>(times.all);  // looks that a long stay has
+    const double in_rows =
+        std::pow(there, in_row - 1) * (in_row - (in_row - 1) * there);  // of the looks there, by chance
+    return static_cast<double>(times.in_long) / static_cast<double>(times.all) - in_rows < kHardlyLess;
+  }
+
   Nanos least_long_;
   std::map<std::string, Times> at_;
 };
@@ -209,7 +241,7 @@ std::set<std::string> long_stays(const WatchedJob& watched, Nanos least) {
       Stay& stay = open[process];
       for (const ListRow& look : looks) {
         const stacks::StackKind& kind = stacks.kind_of(look);
-        stays.go_on(stay, kind.busy <= stacks::Busy::kUnknown ? &kind.where : nullptr, look.at);
+        stays.go_on(stay, kind.busy <= stacks::Busy::kUnknown ? &kind.where : nullptr, kind.waits, look.at);
       }
     });
     for (const auto& [process, stay] : open) stays.end(stay, stay.last);

@@ -37,10 +37,11 @@ struct CodeShare {
 [[nodiscard]] CodeShare launch_calls(const WatchedJob& watched);
 
 // By place, of the time that stacks show the processes on the GPUs there from the first kernel to the last, at what may
-// be idle time or not (stacks::Busy, up to `most`): the share that is counted as idle time. Below 1 nothing tells which
-// part it was.
+// be idle time or not (stacks::Busy, up to `most`): the share that is counted as idle time, or may be
+// within so many standard errors of so few looks. Below 1 nothing tells which part it was.
 [[nodiscard]] std::map<std::string, double> idle_shares(const WatchedJob& watched,
-                                                        const std::vector<std::string>& places, stacks::Busy most);
+                                                        const std::vector<std::string>& places, stacks::Busy most,
+                                                        double errors);
 
 // Places at which the main threads of the processes on the GPUs waited for another thread in nearly all looks after the
 // last kernel of a device, while no other one was at work.

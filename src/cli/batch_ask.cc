@@ -296,6 +296,8 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
     const bool last = !follow || !running || (latest != nullptr && latest->end);
     if (latest != nullptr && shown != latest->id) {
       shown = latest->id;
+      if (latest->end && ::access(latest->log_path.c_str(), F_OK) != 0)
+        return tl::unexpected(errno_error("open " + latest->log_path));
       tail.emplace(latest->log_path);
     }
     if (tail)

@@ -16,6 +16,7 @@
 #include "marks/marks_reader.h"
 #include "marks/output_reader.h"
 #include "model/notes.h"
+#include "output/log_facts.h"
 #include "pump/pump.h"
 #include "wire/marks.h"
 
@@ -129,7 +130,8 @@ std::unique_ptr<pump::JobOutput> open_job_output(JobLines& lines) {
   if (!lines.output) return nullptr;
   auto output = pump::JobOutput::open({"/proc/self/exe", "output-pump"});
   if (output) return std::move(*output);
-  say(fmt::format("cannot read the job's output: {}", output.error().what), "the job runs on, its output unread");
+  say(fmt::format("cannot read the job's output: {}", output.error().what),
+      fmt::format("{}, its output unread", output::kJobRunsOn));
   lines.why_not = output.error().what;
   return nullptr;
 }

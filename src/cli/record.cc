@@ -30,6 +30,7 @@
 #include "diagnose/explain.h"
 #include "live/loop.h"
 #include "live/signals.h"
+#include "output/log_facts.h"
 #include "record/reader.h"
 #include "report/recordings.h"
 
@@ -123,7 +124,10 @@ void OpenEndedRecording::start_session() {
   session.on_failed = [this](const Error& error, Failed when) {
     loop_.post([this, error, when] {
       end_progress();
-      say(when == Failed::kMidway ? error.what : fmt::format("cannot record: {}", error.what), error.hint);
+      if (when == Failed::kMidway)
+        say(error.what, options_.pids.empty() ? "" : output::kJobRunsOn);
+      else
+        say(fmt::format("cannot record: {}", error.what), error.hint);
       stop("failed");
     });
   };

@@ -32,6 +32,7 @@
 #include "live/job.h"
 #include "model/events.h"
 #include "model/notes.h"
+#include "output/log_facts.h"
 #include "record/reader.h"
 #include "report/json.h"
 #include "report/requirements.h"
@@ -64,7 +65,7 @@ constexpr Nanos kStopPatience = 10 * kSecond;
 
 // The job as it would be without Headroom: for when Headroom cannot even watch.
 [[noreturn]] void become(const std::vector<std::string>& argv, const Error& why) {
-  say(fmt::format("cannot record: {}", why.what), "the job runs on, unrecorded");
+  say(fmt::format("cannot record: {}", why.what), fmt::format("{}, unrecorded", output::kJobRunsOn));
   std::vector<char*> pointers;
   for (const auto& word : argv) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
@@ -211,13 +212,13 @@ void WatchedJob::start_recording(pid_t pid, Loop& loop) {
   }
   session.on_failed = [](const Error& error, Failed when) {
     if (when == Failed::kMidway)
-      say(error.what, error.hint);
+      say(error.what, output::kJobRunsOn);
     else
-      say(fmt::format("cannot record: {}", error.what), "the job runs on, unrecorded");
+      say(fmt::format("cannot record: {}", error.what), fmt::format("{}, unrecorded", output::kJobRunsOn));
   };
   session.source('N').on_missing = [](const Error& error) {
     say(fmt::format("cannot record GPUs: {}", error.what),
-        "the job runs on, recorded without GPUs; headroom doctor says more");
+        fmt::format("{}, recorded without GPUs; headroom doctor says more", output::kJobRunsOn));
   };
   finding_watch_.learn_path(session);
   finding_watch_.start(loop, [this](const auto& helper) { tree_->exclude(helper); });

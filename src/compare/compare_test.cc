@@ -117,6 +117,11 @@ TEST(Compare, AValidPairOfBatchesFollowsWhatTheyWereGiven) {
   EXPECT_THAT(edited.valid_command, HasSubstr("headroom ab --gpus=GPU-1,GPU-2 -- env -C FOLDER_OF_A headroom batch "));
   EXPECT_THAT(edited.valid_note, HasSubstr("FOLDER_OF_A: a copy of its code as A ran it"));
   b.hardware.uuids = {"GPU-1"};
+  const std::string fewer = compare(a, b).valid_command;
+  EXPECT_THAT(fewer, HasSubstr("headroom ab --gpus=GPU-1,GPU-2 -- "));
+  EXPECT_THAT(fewer, HasSubstr("--folder=ab-A.batch --gpus=GPU-1,GPU-2 "));
+  EXPECT_THAT(fewer, HasSubstr("--folder=ab-B.batch --gpus=GPU-1 "));
+  b.hardware.uuids = {"GPU-3"};
   EXPECT_THAT(compare(a, b).valid_command, HasSubstr("headroom ab -- ")) << "each is given the first";
   a.batch->words = b.batch->words = "", a.batch->from_stdin = b.batch->from_stdin = true;
   const Comparison lines = compare(a, b, {.here = "/work"});

@@ -91,6 +91,12 @@ bool is_flag(const std::string& word) {
          !parse_number<double>(word);  // -1 is a value
 }
 
+// "--no-record", which takes no value; what a number follows may: "--no_repeat_ngram_size 3".
+bool is_switch(const std::string& flag, const std::string& next) {
+  const std::string_view name = std::string_view(flag).substr(flag.find_first_not_of('-'));
+  return (name.starts_with("no-") || name.starts_with("no_")) && !parse_number<double>(next);
+}
+
 // By what a batch size is told, the surest first.
 constexpr std::array<std::string_view, 6> kBatchSizes{
     "batch_size", "train_batch_size", "batch", "bs", "per_device_train_batch_size", "b"};
@@ -167,7 +173,7 @@ Parameters parameters_of(const std::vector<std::string>& argv) {
     }
     if (const auto equals = word.find('='); equals != std::string::npos) {
       result.emplace_back(name_of(word.substr(0, equals)), word.substr(equals + 1));
-    } else if (i + 1 < argv.size() && !is_flag(argv[i + 1])) {
+    } else if (i + 1 < argv.size() && !is_flag(argv[i + 1]) && !is_switch(word, argv[i + 1])) {
       result.emplace_back(name_of(word), argv[i + 1]);
       ++i;
     } else {

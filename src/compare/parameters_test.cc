@@ -14,6 +14,10 @@ TEST(ParametersOf, ACommand) {
                         {"amp", "yes"},
                         {"seed", "-1"},
                         {"v", "yes"}}));
+  EXPECT_EQ(
+      parameters_of({"headroom", "batch", "--no-record", "base.toml", "--no_repeat_ngram_size", "3"}),
+      (Parameters{
+          {"argument 1", "batch"}, {"no_record", "yes"}, {"argument 2", "base.toml"}, {"no_repeat_ngram_size", "3"}}));
   EXPECT_TRUE(parameters_of({}).empty());
   EXPECT_EQ(parameters_of({"x", "--", "-"}), (Parameters{{"argument 1", "--"}, {"argument 2", "-"}}));
 }

@@ -111,8 +111,27 @@ Keys tasks_failed(const Side& side) {
   return all;
 }
 
+// Which GPUs a pair of batches runs on: what both had, where that were several; where one did the same tasks with
+// fewer, that is what is compared, and each has its own. By default ab gives each run the first of the machine.
+struct PairsGpus {
+  std::vector<std::string> all;  // empty: the first
+  bool own = false;
+};
+
+PairsGpus gpus_of(const Side& a, const Side& b, bool same_tasks) {
+  const auto &of_a = a.hardware.uuids, &of_b = b.hardware.uuids;
+  if (of_a == of_b) return {.all = of_a.size() > 1 ? of_a : std::vector<std::string>{}};
+  const auto& more = of_a.size() > of_b.size() ? of_a : of_b;
+  const auto& fewer = of_a.size() > of_b.size() ? of_b : of_a;
+  const bool within = same_tasks && !fewer.empty() && fewer.size() < more.size() &&
+                      std::all_of(fewer.begin(), fewer.end(), [&](const std::string& uuid) {
+                        return std::find(more.begin(), more.end(), uuid) != more.end();
+                      });
+  return within ? PairsGpus{more, true} : PairsGpus{};
+}
+
 // The batch's command for those of its tasks; in a folder of its own, over again each time.
-std::string batch_command(const BatchAsked& asked, const char* name, const Keys& tasks) {
+std::string batch_command(const BatchAsked& asked, const std::string& gpus, const char* name, const Keys& tasks) {
   std::string only;
   std::size_t chosen = 0;
   for (const BatchTask& task : asked.tasks) {
@@ -121,7 +140,8 @@ std::string batch_command(const BatchAsked& asked, const char* name, const Keys&
     ++chosen;
   }
   if (asked.all_of_it && chosen == asked.tasks.size()) only.clear();
-  std::string command = fmt::format("headroom batch --fresh --quiet --no-record --folder=ab-{}.batch{}", name, only);
+  std::string command =
+      fmt::format("headroom batch --fresh --quiet --no-record --folder=ab-{}.batch{}{}", name, gpus, only);
   if (asked.from_stdin) command += fmt::format(" TASKS_OF_{}", name);
   return asked.words.empty() ? command : command + " " + asked.words;
 }
@@ -159,15 +179,17 @@ void pair_of_batches(const Side& a, const Side& b, const std::string& here, Comp
       common.insert(key);
   }
   if (common.empty()) return;
-  const bool alike = !a.batch->from_stdin && !b.batch->from_stdin && a.batch->words == b.batch->words &&
+  const bool other_work = std::any_of(result.reasons.begin(), result.reasons.end(), [](const ComparedReason& one) {
+    return one.reason == CompareReason::kDifferentWork && one.refuses;
+  });
+  const PairsGpus gpus = gpus_of(a, b, of_a == of_b && !other_work);
+  const bool alike = !gpus.own && !a.batch->from_stdin && !b.batch->from_stdin && a.batch->words == b.batch->words &&
                      a.batch->folder == b.batch->folder;
   const auto of = [&](const Side& side, const char* name) {
-    return with_env(folder_words(side.batch->folder, name, alike, here), batch_command(*side.batch, name, common));
+    const std::string own = gpus.own ? fmt::format(" --gpus={}", join(side.hardware.uuids, ",")) : "";
+    return with_env(folder_words(side.batch->folder, name, alike, here), batch_command(*side.batch, own, name, common));
   };
-  // What both had, where that were several; by default ab gives each run the first of the machine.
-  const auto& gpus = a.hardware.uuids;
-  const std::string which =
-      gpus.size() > 1 && gpus == b.hardware.uuids ? fmt::format("--gpus={} ", join(gpus, ",")) : "";
+  const std::string which = gpus.all.empty() ? "" : fmt::format("--gpus={} ", join(gpus.all, ","));
   std::vector<std::string> changed = parameters_to_name(result);
   if (!changed.empty()) changed.emplace_back("folder");  // each has its own, and ab compares the commands
   result.valid_command =

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/strings.h"
 #include "diagnose/host_stacks.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
@@ -115,6 +116,18 @@ bool comes_with_each_step(const Analysis& a, const std::vector<NamedCode>& code)
          role->second.recurs == Recurs::kThroughout;
 }
 
+// Whether most of it is a function of the job's own with a name that no validation, its metrics or its samples have,
+// nor what holds a whole program.
+bool is_named_otherwise(const Analysis& a, const NamedCode& code) {
+  constexpr std::array<std::string_view, 24> kMayValidate{
+      "val",   "eval", "test",   "metric", "score",  "acc",    "auc",  "bleu", "rouge", "recall",   "predict", "infer",
+      "gener", "deco", "sample", "report", "confus", "matrix", "loss", "run",  "main",  "<module>", "epoch",   "loop"};
+  const std::string name = lower(code.place.substr(0, code.place.find(" (")));
+  return code.least >= a.limits[Threshold::kMajority] &&
+         std::none_of(kMayValidate.begin(), kMayValidate.end(),
+                      [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
 void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues) {
   const std::vector<NamedCode> code = code_in(a, claims);
   if (code.empty()) return;
@@ -129,7 +142,10 @@ void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues)
                            share_in(a, claims, Family::kOptimizer);
   const bool alone = share_without_kernels(a, claims, a.code.launch_idle_shares) >= kNearlyAll;
   if (launching >= majority) clues.push_back(alone ? Clue::kWithoutKernels : Clue::kLaunches);
-  if (own_code(a, claims) >= kNearlyAll && launching < majority) clues.push_back(Clue::kOwnCode);
+  const bool own = own_code(a, claims) >= kNearlyAll && launching < majority;
+  if (own) clues.push_back(Clue::kOwnCode);
+  const bool ran = std::find(clues.begin(), clues.end(), Clue::kRan) != clues.end();
+  if (own && ran && is_named_otherwise(a, code[0])) clues.push_back(Clue::kNamedOtherwise);
   if (plain_share(a, claims) >= kMostly) clues.push_back(Clue::kPlainCode);
   const Account account = main_account(claims);
   if (interpreter_taken(a, account))

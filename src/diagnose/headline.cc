@@ -330,10 +330,26 @@ std::string host_kill_words(const Analysis& a) {
   return words + ". ";
 }
 
+// Of a job that was recorded by its number; that its parent has taken the exit code is not always seen in time.
+std::string failed_while_watched(const Analysis& a) {
+  if (!a.meta.job_pid || a.meta.stop_reason != "job_ended") return "";
+  const auto job = std::find_if(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    return process.facts.in_job && process.facts.pid == *a.meta.job_pid;
+  });
+  const auto code = job == a.processes.end() ? std::nullopt : job->facts.exit_code;
+  if (code.value_or(0) != 0)
+    return fmt::format("The job failed while it was watched: exit code {}{}. ", *code,
+                       a.exception.empty() ? "" : fmt::format(" ({})", visible(a.exception)));
+  if (code || a.exception.empty()) return "";
+  return fmt::format("What the job wrote ended with an exception: {}. ", visible(a.exception));
+}
+
 // Who asks about a job that failed wants to know that first.
 std::string failed_words(const Analysis& a, const std::optional<Progress>& progress) {
-  const int code = a.meta.exit_code.value_or(0);
-  if (a.job.batch.present || a.goes_on || a.window.end < a.meta.end || code == 0) return "";
+  if (a.job.batch.present || a.goes_on || a.window.end < a.meta.end) return "";
+  if (!a.meta.exit_code) return failed_while_watched(a);
+  const int code = *a.meta.exit_code;
+  if (code == 0) return "";
   const std::string after = human_duration(a.ledger.span()) + where_it_failed(progress);
   if (const auto signal = a.signal(); signal && !a.returned)
     return fmt::format("Signal {} ended the job after {}. {}", *signal, after, host_kill_words(a));

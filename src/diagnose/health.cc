@@ -182,10 +182,15 @@ HealthCheck mixed_precision(const Analysis& a) {
   }
   if (!a.code.precision.mixed.empty())
     return {"mixed_precision", Answer::kYes, fmt::format("{} is on its Python stacks", a.code.precision.mixed)};
+  const std::string open = active.empty() ? "" : "; " + active;
   if (a.code.precision.autocast)
     return {"mixed_precision", Answer::kUnknown,
-            "torch.autocast is on its Python stacks: it is in use unless it was switched off (enabled=False)" +
-                (active.empty() ? "" : "; " + active)};
+            "torch.autocast is on its Python stacks: it is in use unless it was switched off (enabled=False)" + open};
+  if (!a.code.precision.cast.empty())
+    return {"mixed_precision", Answer::kUnknown,
+            a.code.precision.cast +
+                " is on its Python stacks: it casts a module, which may be the one that trains, or a copy to be saved" +
+                open};
   if (!pipes) return {"mixed_precision", Answer::kUnknown, precision_untold(a)};
   if (pipes->tensor > a.limits[Threshold::kTensorUsed] * pipes->engine)
     return {"mixed_precision", Answer::kUnknown,

@@ -18,6 +18,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RecordingBuilder;
+using ::testing::StartsWith;
 
 Answer answer(const Explanation& e, std::string_view name) {
   for (const HealthCheck& check : e.health)
@@ -136,6 +137,28 @@ TEST(Headline, OfAJobThatFailedSaysSoFirst) {
   EXPECT_EQ(headline(137, {}, "").find("Signal 9 ended the job after 10.0 s. "), 0U);
   EXPECT_EQ(headline(137, 137, "").find("The job failed after 10.0 s: exit code 137. "), 0U);
   EXPECT_EQ(headline(0, 0, "ValueError: caught").find("The job failed"), std::string::npos);
+}
+
+TEST(Headline, OfAJobThatFailedWhileItWasWatched) {
+  const auto headline = [](std::optional<int> code, const std::string& note) {
+    RecordingBuilder builder(10);
+    builder.gpu(0, [](double) { return 0.9; })
+        .process({.pid = 100, .ppid = 1, .from = 0, .to = 10, .cpu = 0.5, .exit_code = code})
+        .context(100, 0, 0, 10, 0.9);
+    builder.meta().origin = "record", builder.meta().job_pid = 100;
+    builder.meta().exit_code.reset();
+    Recording recording = builder.build();
+    if (!note.empty())
+      recording.events.push_back(
+          to_event(events::Note{.text = std::string(kNoteException) + note, .line = {}}, recording.meta.end));
+    return explain(recording).headline;
+  };
+  EXPECT_THAT(headline(1, "ValueError: NaN"),
+              StartsWith("The job failed while it was watched: exit code 1 (ValueError: NaN). The GPU"));
+  EXPECT_THAT(headline({}, "ValueError: NaN"),
+              StartsWith("What the job wrote ended with an exception: ValueError: NaN. The GPU"));
+  EXPECT_THAT(headline(0, "ValueError: caught"), StartsWith("The GPU"));
+  EXPECT_THAT(headline({}, ""), StartsWith("The GPU"));
 }
 
 TEST(Headline, OfAJobThatFailedSaysInWhichEpoch) {

@@ -96,8 +96,9 @@ bool say_the_process(const Analysis& a, const HostSummary& s, Finding& finding) 
 // Its stacks are in a sleep that the user's own code calls: no call of CUDA waits so. True if so.
 bool say_the_timer(const Analysis& a, Finding& finding) {
   if (share_in(a, finding.claims, stacks::Family::kSleep) < a.limits[Threshold::kMajority]) return false;
-  std::erase_if(finding.candidates,
-                [](Cause cause) { return cause == Cause::kSyncPoints || cause == Cause::kPageableCopies; });
+  std::erase_if(finding.candidates, [](Cause cause) {
+    return cause == Cause::kSyncPoints || cause == Cause::kPageableCopies || cause == Cause::kCpuOversubscribed;
+  });
   finding.advice =
       "if it looks there again and again for something: look more often, or wait for that itself (a pipe, a lock, a "
       "file event); else sleep less, or beside the kernels";
@@ -280,7 +281,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   if (!in_pauses) say_that_it_waits_for_kernels(a, finding);
   finding.advice =
       for_a_core ? "fewer processes or threads on " + these_cores(s.usable_cores) : advice_on_code(a, s, finding);
-  if (none_ran) {
+  if (none_ran || only_waits(a, s, finding.claims)) {
     const bool in_loop = mostly_at(a, finding.claims, a.code.idle_loops);
     if (!in_loop && !say_the_timer(a, finding) && !say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
     name_the_neighbour(a, finding);

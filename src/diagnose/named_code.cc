@@ -416,8 +416,9 @@ std::string peer_sentence(const Analysis& a, const PeerWait& wait) {
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (holds(a, wait.peer, device)) gpus.push_back(device);
   std::string text =
-      fmt::format("meanwhile {} was at work in {} of the looks at its stacks",
-                  process_name(wait.peer_pid, wait.peer_rank, gpu_names(a, gpus)), human_percent(wait.at_work));
+      fmt::format("meanwhile {} was {} in {} of the looks at its stacks",
+                  process_name(wait.peer_pid, wait.peer_rank, gpu_names(a, gpus)),
+                  wait.peer_waits_for_kernels ? "not there yet" : "at work", human_percent(wait.at_work));
   if (wait.peer_at.empty()) return text;
   return text + (wait.peer_waits_for_kernels ? ", mostly waiting for its own kernels in " : ", mostly at ") +
          wait.peer_at;
@@ -476,7 +477,8 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
       text += fmt::format("{} {} {}", i == 0 ? "" : ",", code[i].place, human_percent(code[i].share));
   if (text.empty()) return;
   finding.evidence.insert(finding.evidence.begin(), "what its workers were at then, by their Python stacks:" + text);
-  if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].spot();
+  const bool of_main = finding.remedy && finding.remedy->fix == "cheaper_loading";  // it takes over what they made
+  if (!of_main && code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].spot();
   say_the_pickling(a, code, finding);
   finding.tiers |= "Y";
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -155,7 +156,35 @@ std::optional<OwnLimit> limit_of_exchange(const Analysis& a, const Claims& claim
   if (least == 0) return std::nullopt;
   return limit_of_part(
       a, Cause::kExposedCommunication, claims, static_cast<double>(least),
-      fmt::format("if the exchange itself took no time, which no GPU waits for longer than {}", human_duration(least)));
+      fmt::format("if the exchange itself took no time: one of the GPUs waits for no more than {} in all",
+                  human_duration(least)));
+}
+
+// Of the looks at which a process waits there for another one the share at which that one was at work, and what so many
+// looks leave open; 1 where nobody looked.
+double peer_at_work(const Analysis& a, const ClaimedPiece& piece) {
+  double looks = 0, at_work = 0;
+  for (const PeerWait& wait : a.peer_waits)
+    if (piece.where >= 0 && a.ledger.places[static_cast<std::size_t>(piece.where)] == wait.where &&
+        holds(a, wait.process, piece.device))
+      looks += wait.looks, at_work += wait.at_work * wait.looks;
+  if (looks == 0) return 1;
+  const double share = at_work / looks;
+  constexpr double kErrors = 2;
+  return std::min(1.0, share + kErrors * std::sqrt(std::max(share * (1 - share), 1 / looks) / looks));
+}
+
+// Of two processes one costs the other no more than the time in which it is at work while the other waits for it.
+std::optional<OwnLimit> limit_of_straggler(const Analysis& a, const Claims& claims) {
+  if (main_account(claims) != Account::kPeers || devices_of(claims).size() != 2) return std::nullopt;
+  double late = 0;
+  for (const ClaimedPiece& piece : claims)
+    late += peer_at_work(a, piece) * static_cast<double>(piece.end - piece.begin);
+  return limit_of_part(
+      a, Cause::kStraggler, claims, late,
+      fmt::format("if both came to it at the same time: while one waited for the other, that one was at work for {} at "
+                  "most, by the looks at their stacks",
+                  human_duration(static_cast<Nanos>(late))));
 }
 
 std::optional<OwnLimit> limit(const Analysis& a, Cause cause, const Claims& claims) {
@@ -164,6 +193,7 @@ std::optional<OwnLimit> limit(const Analysis& a, Cause cause, const Claims& clai
   if (cause == Cause::kCpuOversubscribed) return limit_of_cores(a, claims);
   if (cause == Cause::kGilContention) return limit_of_interpreter(a, claims);
   if (cause == Cause::kExposedCommunication) return limit_of_exchange(a, claims);
+  if (cause == Cause::kStraggler) return limit_of_straggler(a, claims);
   if (cause == Cause::kHostGraphBuilding || cause == Cause::kLaunchBound) return limit_of_code(a, cause, claims);
   return std::nullopt;
 }

@@ -60,7 +60,7 @@ TEST(Peers, AProcessThatReceivesFromABusyOneWaitsForThatOne) {
 
 TEST(Peers, AreNamedByTheirNumbersInTheJob) {
   const Finding first = explain(ranks(kReceives, kKernels, 0.95, 1, true)).findings.front();
-  EXPECT_THAT(first.evidence, Contains(HasSubstr("meanwhile rank 1 (process 8, GPU 1) was at work")));
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("meanwhile rank 1 (process 8, GPU 1) was not there yet")));
   EXPECT_THAT(first.advice, HasSubstr("see why rank 1 (process 8) takes longer"));
 }
 
@@ -71,6 +71,25 @@ TEST(Peers, ACollectiveIsAWaitForOthersWhoeverTheyAre) {
   const Finding first = explain(builder.build()).findings.front();
   EXPECT_THAT(first.title, EndsWith("another process of the job: average (train.py)"));
   EXPECT_THAT(first.candidates, ElementsAre(Cause::kExposedCommunication, Cause::kStraggler));
+}
+
+// Of each second both wait 0.6 s in the same exchange, and one of them 0.1 s more, for the other.
+TEST(Peers, ASlowRankCostsNoMoreThanItIsAtWorkWhileTheOtherWaits) {
+  RecordingBuilder builder(60);
+  for (const int gpu : {0, 1}) builder.gpu(gpu, [](double) { return 0.3; });
+  builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.02).context(7, 0, 0, 60).context(8, 1, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.3, kKernels).stacks(7, i + 0.3, i + 1, kReduces);
+    builder.stacks(8, i, i + 0.3, kKernels).stacks(8, i + 0.3, i + 0.4, kInCode).stacks(8, i + 0.4, i + 1, kReduces);
+  }
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_THAT(first.candidates, Contains(Cause::kStraggler));
+  const auto limit = std::find_if(first.limits.begin(), first.limits.end(),
+                                  [](const OwnLimit& one) { return one.cause == Cause::kStraggler; });
+  ASSERT_NE(limit, first.limits.end());
+  EXPECT_GT(limit->high, 60.0 / (60 - 6)) << limit->condition;
+  EXPECT_LT(limit->high, 60.0 / (60 - 9)) << limit->condition;
+  EXPECT_THAT(limit->condition, HasSubstr("if both came to it at the same time"));
 }
 
 TEST(Peers, WhatStacksDoNotTellIsWidenedByWhatTheOtherDoesMeanwhile) {

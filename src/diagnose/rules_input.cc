@@ -121,8 +121,13 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
                        s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo];
   if (!blocked && !code_in(a, finding.claims).empty()) {
     // The kernels between need nothing of its CPU time, unless it spins.
-    const bool slept = s.owner_looks.share({WaitChannel::kSocket, WaitChannel::kPipe, WaitChannel::kPoll,
-                                            WaitChannel::kSleep}) >= enough;
+    // Where its stacks sleep in other code, that it was seen on a timer is of that.
+    const bool timer_elsewhere = share_in(a, finding.claims, stacks::Family::kSleep) < a.limits[Threshold::kMaterial] &&
+                                 std::any_of(a.code.families.begin(), a.code.families.end(),
+                                             [](const auto& known) { return known.second == stacks::Family::kSleep; });
+    const bool slept = s.owner_looks.share({WaitChannel::kSocket, WaitChannel::kPipe, WaitChannel::kPoll}) +
+                           (timer_elsewhere ? 0 : s.owner_looks.share({WaitChannel::kSleep})) >=
+                       enough;
     const double covers =
         a.limits[Threshold::kCovers] * (slept || spins(a, finding.claims) ? 1.0 : part_claimed(finding.claims));
     const bool ran = s.owner_cpu + (slept ? 0 : s.owner_delay) >= covers;

@@ -342,6 +342,10 @@ std::vector<Finding> startup(const Analysis& a) {
     all = without(all, waits), claims = without(claims, waits);
     findings.push_back(waits_for_who_asks(a, std::move(waits)));
   }
+  if (Claims waits = before_who_types(a, claims); a.material(length(waits))) {
+    all = without(all, waits), claims = without(claims, waits);
+    findings.push_back(waits_for_who_types(a, std::move(waits)));
+  }
   for (Finding& start : starts(a, all, claims)) findings.push_back(std::move(start));
   return findings;
 }

@@ -116,6 +116,8 @@ void say_what_was_seen(const Analysis& a, const HostSummary& s, bool in_pauses, 
     finding.candidates.clear();
     finding.cause = Cause::kInteractiveHoldingGpu;
     finding.title = "The GPU waits for somebody at a terminal";
+    finding.confidence = Confidence::kMedium;
+    finding.would_overturn = info(Cause::kInteractiveHoldingGpu).overturn;
     return;
   }
   // What is typed has stacks while it runs.

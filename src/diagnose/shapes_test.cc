@@ -184,6 +184,21 @@ TEST(Shapes, APromptIsNoSynchronisation) {
     EXPECT_NE(typed(command).findings.front().cause, Cause::kInteractiveHoldingGpu) << command;
 }
 
+TEST(Shapes, WhatIsTypedBeforeTheFirstKernelIsNoStartUp) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double t) { return t > 20 ? 1.0 : 0.0; }).sleeping_in(WaitChannel::kTerminal);
+  builder.process(100, 1, 0, 40, 0.01).context(100, 0, 20, 40);
+  builder.stacks(100, 0, 5, {"<module> (/x/site-packages/torch/__init__.py:1)"}).stacks(100, 20, 40, kWaits);
+  const Explanation e = explain(builder.build());
+  const Finding* waits = find(e, Cause::kInteractiveHoldingGpu);
+  ASSERT_NE(waits, nullptr) << everything(e);
+  EXPECT_THAT(waits->title, HasSubstr("for somebody at a terminal"));
+  EXPECT_NEAR(seconds(waits->cost()), 15, 1.1);
+  const Finding* starts = find(e, Cause::kStartupLoad);
+  ASSERT_NE(starts, nullptr);
+  EXPECT_NEAR(seconds(starts->cost()), 5, 1.1);
+}
+
 TEST(Shapes, WhoSleptAllAlongWithoutAKernelMayHang) {
   const auto first = [](double cpu) {
     return explain(RecordingBuilder(60)

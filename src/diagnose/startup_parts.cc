@@ -183,6 +183,32 @@ Claims before_who_asks(const Analysis& a, const Claims& startup) {
   return listens ? waits : Claims{};
 }
 
+Claims before_who_types(const Analysis& a, const Claims& startup) {
+  if (notebook(a) || !has_stacks(a)) return {};
+  Claims waits;
+  for (const ClaimedPiece& piece : startup)
+    if (piece.where < 0) waits.push_back(piece);  // what is typed has stacks while it runs
+  if (waits.empty()) return {};
+  const HostSummary s = host_during(a.job, a.devices, waits);
+  const bool terminal =
+      s.owner_looks.share({WaitChannel::kTerminal}) >= a.limits[Threshold::kMajority] * part_claimed(waits);
+  return terminal ? waits : Claims{};
+}
+
+Finding waits_for_who_types(const Analysis& a, Claims claims) {
+  Finding finding;
+  finding.claims = std::move(claims);
+  finding.cause = Cause::kInteractiveHoldingGpu;
+  finding.title = "Before its first kernel the process waits for somebody at a terminal";
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  finding.evidence = {looks_sentence(a, s.owner_looks, finding.claims), owner_sentence(s)};
+  finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
+  finding.would_overturn = info(Cause::kInteractiveHoldingGpu).overturn;
+  return finding;
+}
+
 Finding waits_for_who_asks(const Analysis& a, Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);

@@ -25,6 +25,9 @@ void may_only_wait(const Analysis& a, Finding& finding);
 // Of time before the first kernel that in which a process listened at its own port: by its stacks it waited, and by its
 // waits for who connects.
 [[nodiscard]] Claims before_who_asks(const Analysis& a, const Claims& startup);
+// Likewise that in which it waited at a terminal, at no code: an interpreter at its prompt.
+[[nodiscard]] Claims before_who_types(const Analysis& a, const Claims& startup);
+[[nodiscard]] Finding waits_for_who_types(const Analysis& a, Claims claims);
 [[nodiscard]] Finding waits_for_who_asks(const Analysis& a, Claims claims);
 
 }  // namespace headroom::diagnose

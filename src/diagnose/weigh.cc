@@ -93,6 +93,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kCpuOversubscribed, Clue::kWantedCore, 4},
     Expectation{Cause::kValidation, Clue::kPauses, 2},
     Expectation{Cause::kValidation, Clue::kEachStep, -4},
+    Expectation{Cause::kValidation, Clue::kNamedOtherwise, -3},
     Expectation{Cause::kEpochEndHostWork, Clue::kEachStep, -4},
     Expectation{Cause::kDuplicatePreprocessing, Clue::kEachStep, -4},
     Expectation{Cause::kEpochEndHostWork, Clue::kPauses, 2},

@@ -53,11 +53,11 @@ inline constexpr std::array kLineRules{
              "`Trainer.fit` stopped: `max_epochs=5` reached.", "PyTorch Lightning"},
     LineRule{
         LineKind::kEpochBegins,
-        R"((?i)^[-=*#\s]*(?:(?:starting|start|beginning|begin)(?: of)? )?(?:train(?:ing)? )?epoch[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
+        R"((?i)^[-=*#\s\[(]*(?:(?:starting|start|beginning|begin)(?: of)? )?(?:train(?:ing)? )?epoch[ :#=]*[\[(]?\d+\]?(?:\s*(?:/|of)\s*\d+)?[\])]?[-=*#:.\s]*$)",
         "Epoch 3/5", "Keras and many scripts"},
     LineRule{
         LineKind::kEpochTold,
-        R"((?i)^[-=*#\s\[(]*(?:train(?:ing)?:? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:)" HEADROOM_TOLD
+        R"((?i)^[-=*#\s\[(]*(?:train(?:ing)?:? )?epoch[ :#=]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:)" HEADROOM_TOLD
         R"(|error|score)[\w@]*\s*[:=| ]\s*[-+\d.])",
         "Epoch 3/5 | loss 0.34 | val_loss 0.41", "many scripts"},
     LineRule{

@@ -162,6 +162,14 @@ TEST(LineMarks, AnotherTrainingMayTellInAnotherWay) {
                                          "epoch 2/20 done"));
 }
 
+TEST(LineMarks, EpochsInBracketsAndWithAnEqualsSign) {
+  Said bracket, equals;
+  bracket.print("[Epoch 001/003]\n[Epoch 002/003]\n");
+  EXPECT_THAT(bracket.progress, ElementsAre("epoch 1/3 begun", "epoch 2/3 begun"));
+  equals.print("epoch=1/3 loss=0.34\nepoch=2/3 loss=0.31\n");
+  EXPECT_THAT(equals.progress, ElementsAre("epoch 1/3 done", "epoch 2/3 done"));
+}
+
 TEST(LineMarks, StepsOfAllEpochsAreNotThoseOfOne) {
   Said said;
   said.print("Epoch 1/5 | global step 23/200 | loss 2.31\nEpoch 1/5 | step 23/40 | loss 2.31\n");

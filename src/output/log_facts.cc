@@ -140,6 +140,22 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + std::string(kMore);
 }
 
+// Without what Headroom itself said of its recording: a line, and a second one for the next step.
+std::vector<std::string_view> lines_of_job(std::string_view output) {
+  constexpr std::string_view kOurs = "headroom: ", kNext = "  ";
+  std::vector<std::string_view> lines;
+  for (const std::string_view line : split(output, '\n')) {
+    lines.push_back(line);
+    if (line.find(kJobRunsOn) == std::string_view::npos) continue;
+    if (line.starts_with(kOurs)) {
+      lines.pop_back();
+    } else if (line.starts_with(kNext) && lines.size() > 1 && lines[lines.size() - 2].starts_with(kOurs)) {
+      lines.resize(lines.size() - 2);
+    }
+  }
+  return lines;
+}
+
 struct End {
   std::string last, exception;  // the last line, and that of the last traceback
   std::size_t behind = 0;       // lines after that
@@ -151,7 +167,7 @@ End end_of(std::string_view output) {
   constexpr std::string_view kThread = "Exception in thread ";
   End end;
   bool in_traceback = false, threads = false;  // the traceback that follows, or the last one, is another thread's
-  for (const std::string_view line : split(output, '\n')) {
+  for (const std::string_view line : lines_of_job(output)) {
     if (line.starts_with(kTraceback)) {
       in_traceback = true;
       end.exception.clear();

@@ -35,8 +35,12 @@ class LogFacts {
   std::vector<Compiled> patterns_;
 };
 
+// In what Headroom says beside a job that goes on without it.
+inline constexpr std::string_view kJobRunsOn = "the job runs on";
+
 // For one line beside an exit code: what went wrong, by the end of what a program printed. The exception where that
-// ends with a Python traceback, else the last line; printable, and at most 160 bytes. "" where it printed nothing.
+// ends with a Python traceback, else the last line; printable, and at most 160 bytes. "" where it printed nothing. A
+// note of Headroom that the job runs on is no reason.
 [[nodiscard]] std::string last_words(std::string_view output);
 // The exception alone, likewise, where what a program printed ends with a Python traceback and a few lines at most
 // behind it; else "". With that which another thread had ended with before, as what follows may be of that.

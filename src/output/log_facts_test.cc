@@ -83,6 +83,13 @@ TEST(LastWords, TheLastLineThatSaysSomething) {
   EXPECT_EQ(last_words("\n\n"), "");
 }
 
+TEST(LastWords, WhatHeadroomSaysOfItsRecordingIsNoReason) {
+  const std::string note = "headroom: cannot record GPUs: no driver\n  the job runs on, recorded without GPUs\n";
+  EXPECT_EQ(last_words(note), "");
+  EXPECT_EQ(last_words("cannot open prices.csv\n" + note), "cannot open prices.csv");
+  EXPECT_EQ(last_words(note + "headroom: there is no a.hrec\n  headroom recordings\n"), "headroom recordings");
+}
+
 TEST(LastWords, APythonTracebackIsItsException) {
   EXPECT_EQ(last_words("Traceback (most recent call last):\n"
                        "  File \"train.py\", line 3, in <module>\n    main()\n"

@@ -84,12 +84,13 @@ void fill_batch(const Explanation& e, const PlanRequest& request, Numbers& numbe
   const auto said = batch_said(e);
   double factor = 2;  // what a probe would try first
   if (request.batch) factor = request.batch->second / request.batch->first;
-  const auto room = memory_room(e);
+  auto room = memory_room(e);
+  if (room) room = std::floor(10 * *room) / 10;  // as it is told
   if (room && *room < factor) {
     numbers.batch_limit =
         fmt::format("{} times the batch may need {} times the memory, and {} fit with {} kept for fragments",
-                    human_count(std::llround(factor)), human_count(std::llround(factor)),
-                    human_factor(std::floor(10 * *room) / 10), human_percent(kMemoryReserve));
+                    human_count(std::llround(factor)), human_count(std::llround(factor)), human_factor(*room),
+                    human_percent(kMemoryReserve));
     factor = *room;
   }
   if (factor <= 1) {

@@ -170,7 +170,8 @@ bool enlarges(const Explanation& e, const PlanRequest& request, const Numbers& k
   made.change.finding.reset();  // it acts on every step, not on what is claimed
   made.change.factor = factor;
   option.promises = e.bound.has_value();
-  if (known.batch) option.batch_sizes = known.batch;
+  // What was asked about may run all the same, though less would fit: which of both is not known.
+  if (!request.batch || known.batch_limit.empty()) option.batch_sizes = known.batch;
   if (const auto said = batch_said(e); said && known.batch && said->value == known.batch->first)
     option.apply = fmt::format("{}{:g} instead of {}", said->name, known.batch->second, said->words);
   if (request.step_times) made.flipped.clear();

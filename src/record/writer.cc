@@ -150,13 +150,11 @@ void Writer::State::close_segments() {
 void Writer::State::stop(const Error& error, const Batch& unwritten) {
   if (error.code == Errc::kNoSpace) {
     status.state = WriterState::kDiskFull;
-    status.message = fmt::format(
-        "recording stopped: the disk of {} is full; the job runs on, and what was recorded "
-        "until now can be read",
-        directory);
+    status.message =
+        fmt::format("recording stopped: the disk of {} is full; what was recorded until now can be read", directory);
   } else {
     status.state = WriterState::kFailed;
-    status.message = fmt::format("recording stopped: {}; the job runs on", error.what);
+    status.message = fmt::format("recording stopped: {}", error.what);
   }
   LossPlace lost{INT64_MAX, INT64_MIN};
   const std::int64_t rows_lost = count_rows(unwritten, lost) + count_rows(batch, lost);

@@ -226,7 +226,7 @@ Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool
     std::vector<std::string> known = columns.metrics;
     for (const std::string& name : columns.parameters) known.push_back(parameter_label(name));
     known.insert(known.end(), {"task", "time", "gpu_memory"});
-    return fail(Errc::kNotFound, fmt::format("no task has '{}'", by), "there are: " + join(known, ", "));
+    return fail(Errc::kInvalidInput, fmt::format("no task has '{}'", by), "there are: " + join(known, ", "));
   }
   // What a task has of itself when it fails is no result. Its name and parameters are what they are.
   const bool by_result =

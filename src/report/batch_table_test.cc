@@ -145,6 +145,7 @@ TEST(BatchTable, SortsNumbersAsNumbersAndPutsWhatIsMissingLast) {
   EXPECT_THAT(order(rows), ElementsAre("ten", "none", "nan", "nine")) << "nine has failed";
   const auto unknown = sort_table(rows, "los", false);
   ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Errc::kInvalidInput);
   EXPECT_THAT(unknown.error().hint, HasSubstr("loss, lr, task, time, gpu_memory"));
 }
 

@@ -304,7 +304,14 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   kind.in_loop = waits_in_loop(frames);
   const bool innermost_is_users = told.users && *told.users + (is_call(frames.back()) ? 2 : 1) == frames.size();
   kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
-  if (kind.own && kind.family == Family::kNone && short_name(frames.back()) == "sleep()") kind.family = Family::kSleep;
+  // What loads waits between two tries itself; what it calls waits for something else.
+  const bool own_or_called =
+      kind.family == Family::kNone ||
+      (told.users && info(kind.family).account == Account::kInput && family_of(frames[*told.users]) == Family::kNone);
+  if (innermost_is_users && own_or_called && short_name(frames.back()) == "sleep()") {
+    kind.family = Family::kSleep;
+    kind.own = true;
+  }
   kind.plain = (kind.family == Family::kNone || kind.family == Family::kMetrics) && is_plain(frames);
   put_place(frames, told, kind);
   return kind;

@@ -107,6 +107,10 @@ TEST(Families, ASleepOfTheUsersOwnIsKnown) {
   EXPECT_TRUE(kind.own && !kind.waits);
   EXPECT_EQ(kind_of({kMain, "load_sample (/home/u/train.py:3)", "time.sleep() (/home/u/train.py:4)"}).family,
             Family::kLoaderFetch);
+  const auto lock = kind_of({kMain, "load_shard (/home/u/train.py:3)", "FileLock.__enter__ (/home/u/train.py:9)",
+                             "time.sleep() (/home/u/train.py:10)"});
+  EXPECT_EQ(lock.family, Family::kSleep) << "what loads waits for something else";
+  EXPECT_EQ(lock.where, "FileLock.__enter__ (train.py)");
 }
 
 TEST(Families, CodeWithoutANameIsNoFunction) {

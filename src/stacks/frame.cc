@@ -73,12 +73,10 @@ namespace {
 struct Place {
   std::string_view file, function;  // the end of its path, and its short name; "": any but the module's own code
 };
-// PyTorch's GradScaler when it is in effect, a module that is cast as a whole, Lightning's plugins, what Accelerate
-// wraps around a model, and the optimizers of DeepSpeed and Apex that keep a copy in 32 bits.
+// PyTorch's GradScaler when it is in effect, Lightning's plugins, what Accelerate wraps around a model, and the
+// optimizers of DeepSpeed and Apex that keep a copy in 32 bits.
 constexpr std::array kMixed{Place{"amp/grad_scaler.py", "_maybe_opt_step"},
                             Place{"amp/grad_scaler.py", "_unscale_grads_"},
-                            Place{"torch/nn/modules/module.py", "bfloat16"},
-                            Place{"torch/nn/modules/module.py", "half"},
                             Place{"plugins/precision/amp.py", ""},
                             Place{"plugins/precision/half.py", ""},
                             Place{"accelerate/utils/operations.py", "convert_to_fp32"},
@@ -86,6 +84,9 @@ constexpr std::array kMixed{Place{"amp/grad_scaler.py", "_maybe_opt_step"},
                             Place{"deepspeed/runtime/fp16/fused_optimizer.py", ""},
                             Place{"deepspeed/runtime/fp16/unfused_optimizer.py", ""},
                             Place{"apex/amp/scaler.py", "unscale"}};
+// A module that is cast as a whole: the one that trains, or a copy that is saved.
+constexpr std::array kCast{Place{"torch/nn/modules/module.py", "bfloat16"},
+                           Place{"torch/nn/modules/module.py", "half"}};
 constexpr std::array kAutocast{Place{"amp/autocast_mode.py", "decorate_autocast"},
                                Place{"amp/autocast_mode.py", "__init__"}, Place{"amp/autocast_mode.py", "__enter__"},
                                Place{"amp/autocast_mode.py", "__exit__"}};
@@ -108,6 +109,7 @@ PrecisionSeen precision_seen(std::span<const std::string> texts) {
       continue;  // nearly all
     const Frame frame = frame_of(text);
     if (seen.mixed.empty() && is_at(frame, kMixed)) seen.mixed = words(frame);
+    if (seen.cast.empty() && is_at(frame, kCast)) seen.cast = words(frame);
     seen.autocast = seen.autocast || is_at(frame, kAutocast);
   }
   return seen;

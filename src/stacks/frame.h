@@ -49,6 +49,7 @@ struct Frame {
 // The precision in which a job computes, as far as frames tell it.
 struct PrecisionSeen {
   std::string mixed;      // a frame that runs in mixed precision alone, for people; "": none
+  std::string cast;       // one that casts a module to 16 bits, likewise: which module, it does not say
   bool autocast = false;  // frames of torch.autocast, which may have been switched off (enabled=False)
 };
 // `texts`: frames as recordings keep them. What importing those modules runs tells nothing.

@@ -45,7 +45,7 @@ def test_the_table_has_parameters_metrics_and_time(tmp_path):
     text = run(tmp_path, "table", "--sort", "{1}", "--reverse").stdout.splitlines()
     assert text[0].split() == ["task", "{1}", "{2}", "loss", "time", "GPU", "memory", "state"]
     assert [line.split()[0] for line in text[1:]] == ["10_3", "10_7", "9_3", "9_7"]
-    wrong = run(tmp_path, "table", "--sort", "los", code=1)
+    wrong = run(tmp_path, "table", "--sort", "los", code=2)
     assert "no task has 'los'" in wrong.stderr and "loss" in wrong.stderr
     shown = json.loads(run(tmp_path, "show", "9_3", "--json").stdout)["attempts"][0]
     assert shown["parameters"] == {"1": "9", "2": "3"}
