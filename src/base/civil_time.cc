@@ -29,17 +29,32 @@ std::optional<Nanos> civil(int year, int month, int day) {
 
 }  // namespace
 
-std::optional<Nanos> parse_leading_time(std::string_view text, std::size_t& used) {
-  if (text.size() < 8 || text[2] != ':' || text[5] != ':') return std::nullopt;
-  const int hour = digits(text.substr(0, 2)), minute = digits(text.substr(3, 2)), second = digits(text.substr(6, 2));
-  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) return std::nullopt;
-  Nanos nanos = ((hour * 60 + minute) * Nanos{60} + second) * kSecond;
-  used = 8;
-  if (text.size() > 9 && (text[8] == '.' || text[8] == ',') && is_digit(text[9])) {
+std::optional<Nanos> parse_leading_seconds(std::string_view text, std::size_t& used) {
+  const int second = digits(text.substr(0, 2));
+  if (text.size() < 2 || second < 0 || second > 60) return std::nullopt;
+  Nanos nanos = second * kSecond;
+  used = 2;
+  if (text.size() > 3 && (text[2] == '.' || text[2] == ',') && is_digit(text[3])) {
     Nanos scale = kSecond / 10;
-    for (used = 9; used < text.size() && is_digit(text[used]); ++used, scale /= 10) nanos += (text[used] - '0') * scale;
+    for (used = 3; used < text.size() && is_digit(text[used]); ++used, scale /= 10) nanos += (text[used] - '0') * scale;
   }
   return nanos;
+}
+
+std::optional<Nanos> parse_leading_minute(std::string_view text) {
+  if (text.size() < 6 || text[2] != ':' || text[5] != ':') return std::nullopt;
+  const int hour = digits(text.substr(0, 2)), minute = digits(text.substr(3, 2));
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59) return std::nullopt;
+  return (hour * 60 + minute) * Nanos{60} * kSecond;
+}
+
+std::optional<Nanos> parse_leading_time(std::string_view text, std::size_t& used) {
+  constexpr std::size_t kSeconds = 6;
+  const auto minute = parse_leading_minute(text);
+  const auto second = minute ? parse_leading_seconds(text.substr(kSeconds), used) : std::nullopt;
+  if (!second) return std::nullopt;
+  used += kSeconds;
+  return *minute + *second;
 }
 
 std::optional<Nanos> parse_date(std::string_view text) {

@@ -16,7 +16,11 @@ inline constexpr Nanos kDay = 86'400 * kSecond;
 [[nodiscard]] std::optional<Nanos> parse_date(std::string_view text);
 // "15:51:09", "15:51:09.123" or "15:51:09,123" as nanoseconds since midnight.
 [[nodiscard]] std::optional<Nanos> parse_time_of_day(std::string_view text);
-// The same at the beginning of `text`; `used` is how much of it.
+// Its parts at the beginning of `text`: "15:51:" as nanoseconds since midnight, and "09" or "09.123" since the minute
+// began; `used` is how much of it.
+[[nodiscard]] std::optional<Nanos> parse_leading_minute(std::string_view text);
+[[nodiscard]] std::optional<Nanos> parse_leading_seconds(std::string_view text, std::size_t& used);
+// The whole at the beginning of `text`, likewise.
 [[nodiscard]] std::optional<Nanos> parse_leading_time(std::string_view text, std::size_t& used);
 // "+05:30", "-0800" or "+02" as seconds east of UTC.
 [[nodiscard]] std::optional<std::int64_t> parse_utc_offset(std::string_view text);

@@ -11,17 +11,22 @@ namespace headroom {
 
 namespace {
 
-// Of `distances` from the least one: the powers of two in all of them, and where whole milliseconds in nanoseconds or
-// their like are, the powers of five.
-std::uint64_t common_factor(const std::vector<std::uint64_t>& distances, std::uint64_t bits) {
+constexpr std::uint64_t kFivesOfMillion = 15'625;
+
+// Divides `distances` from the least one by what is common to them, and returns that: the powers of two, of which
+// `bits` has no less than each of them, and where whole milliseconds in nanoseconds or their like are, the powers of
+// five. (Two divisions by constants are cheaper than one by a factor that is not known here.)
+std::uint64_t divide_by_common_factor(std::vector<std::uint64_t>& distances, std::uint64_t bits) {
   constexpr int kTwosOfMillion = 6;
-  constexpr std::uint64_t kFivesOfMillion = 15'625;
   const int twos = std::countr_zero(bits);
+  for (std::uint64_t& distance : distances) distance >>= twos;
   const std::uint64_t factor = std::uint64_t{1} << twos;
-  if (twos < kTwosOfMillion) return factor;
-  const bool fives = std::all_of(distances.begin(), distances.end(),
-                                 [](std::uint64_t distance) { return distance % kFivesOfMillion == 0; });
-  return fives ? factor * kFivesOfMillion : factor;
+  const bool fives =
+      twos >= kTwosOfMillion && std::all_of(distances.begin(), distances.end(),
+                                            [](std::uint64_t distance) { return distance % kFivesOfMillion == 0; });
+  if (!fives) return factor;
+  for (std::uint64_t& distance : distances) distance /= kFivesOfMillion;
+  return factor * kFivesOfMillion;
 }
 
 }  // namespace
@@ -37,12 +42,11 @@ PackedNumbers::Block PackedNumbers::packed(const std::vector<std::int64_t>& numb
   std::uint64_t bits = 0;
   for (const std::int64_t number : numbers)
     bits |= fields.emplace_back(static_cast<std::uint64_t>(number) - block.least);
-  block.factor = common_factor(fields, bits);
+  block.factor = divide_by_common_factor(fields, bits);
   block.width = static_cast<unsigned>(std::bit_width(span / block.factor));
   block.words.assign(numbers.size() * block.width / 64 + 2, 0);
   std::size_t bit = 0;
-  for (const std::uint64_t distance : fields) {
-    const std::uint64_t field = distance / block.factor;
+  for (const std::uint64_t field : fields) {
     const std::size_t word = bit / 64, shift = bit % 64;
     block.words[word] |= field << shift;
     if (shift > 0) block.words[word + 1] |= field >> (64 - shift);
@@ -59,8 +63,16 @@ void PackedNumbers::open(std::size_t block) {
 }
 
 void PackedNumbers::unpack(const Block& block, std::size_t count, std::vector<std::int64_t>& numbers) {
-  numbers.resize(count);
-  for (std::size_t i = 0; i < count; ++i) numbers[i] = block.number(i);
+  numbers.assign(count, static_cast<std::int64_t>(block.least));
+  if (block.width == 0) return;
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - block.width);
+  std::size_t bit = 0;
+  for (std::int64_t& number : numbers) {  // as Block::number(), without a branch
+    const std::size_t word = bit / 64, shift = bit % 64;
+    const std::uint64_t field = block.words[word] >> shift | (block.words[word + 1] << 1) << (63 - shift);
+    number = static_cast<std::int64_t>(block.least + (field & mask) * block.factor);
+    bit += block.width;
+  }
 }
 
 void PackedNumbers::InOrder::take(std::size_t block) {

@@ -305,6 +305,37 @@ TEST(Explain, WorkersThatAreGoneUnderOneMaskAreNoListOfOneGpu) {
     EXPECT_THAT(finding.title, Not(HasSubstr("Workers for"))) << "some ended well";
 }
 
+// `held` workers with mask 0 that held a GPU, one that was too short to be seen on it, and four with mask 1 that never
+// were.
+TEST(Explain, AWorkerThatWasTooShortToBeSeenIsNoProofThatAMaskHasNoPartInIt) {
+  const auto gone = [](int held) {
+    RecordingBuilder builder(30);
+    builder.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.0; }).process(90, 1, 0, 30, 0.01);
+    std::map<std::string, std::string> masks{{"300", "0"}};
+    builder.process(300, 90, 1, 1.2, 0.5);
+    for (int i = 0; i < held; ++i) {
+      builder.process(100 + i, 90, 1 + 4 * i, 4 + 4 * i, 0.5).context(100 + i, 0, 1 + 4 * i, 4 + 4 * i);
+      masks[std::to_string(100 + i)] = "0";
+    }
+    for (int i = 0; i < 4; ++i) {
+      builder.process(200 + i, 90, 1 + 5 * i, 1.4 + 5 * i, 0.5);
+      masks[std::to_string(200 + i)] = "1";
+    }
+    Recording recording = builder.build();
+    for (const auto& [pid, mask] : masks) {
+      set_attr(recording, pid, "cuda_visible_devices", mask);
+      set_attr(recording, pid, "cmdline", "python3 worker.py");
+    }
+    const Explanation e = explain(recording);
+    const auto found = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+      return finding.title == "Workers for GPU 1 ended before the driver saw one of them";
+    });
+    return found == e.findings.end() ? std::string() : all_evidence(*found);
+  };
+  EXPECT_THAT(gone(6), HasSubstr("6 like them with other masks held one, and of 1 no context was seen either"));
+  EXPECT_EQ(gone(2), "") << "it may be chance";
+}
+
 TEST(Explain, AnIdleGpuWhoseWorkersAreGoneSaysSo) {
   const Explanation e = explain(Pool(0).recording);
   const Finding* idle = find_single(e, Cause::kWrongGpuAssignment);

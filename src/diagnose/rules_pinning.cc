@@ -209,8 +209,16 @@ struct GoneWorkers {
   std::string mask;
   std::set<std::size_t> wanted;  // positions in Board::devices
   std::vector<const Placement*> workers;
-  std::size_t others = 0;  // with other masks, that held a context
+  std::size_t others = 0, unseen = 0;  // with other masks: that held a context, and that ended without one being seen
   bool seen_to_fail = true;
+
+  // How likely it is that of all of them those which held one all have another mask, if the mask had no part in it.
+  [[nodiscard]] double chance() const {
+    double chance = 1;
+    for (std::size_t i = 0; i < others; ++i)
+      chance *= static_cast<double>(others + unseen - i) / static_cast<double>(others + unseen + workers.size() - i);
+    return chance;
+  }
 };
 
 bool starts_others(const Board& board, const Placement& p) {
@@ -218,39 +226,42 @@ bool starts_others(const Board& board, const Placement& p) {
                      [&](const Placement& child) { return child.process.ppid == p.process.pid; });
 }
 
-// Those like a worker that held a context under another mask; nothing where one of its like ended so without, too.
-std::set<const Placement*> others_that_held(const Board& board, const Placement& worker) {
-  std::set<const Placement*> held;
+// Those like a worker that had another mask and held a context, or ended without one being seen.
+struct Others {
+  std::set<const Placement*> held, unseen;
+};
+
+void add_others(const Board& board, const Placement& worker, Others& others) {
   for (const Placement& other : board.placements) {
     const bool same_mask = other.process.cuda_visible_devices == worker.process.cuda_visible_devices;
     if (same_mask || !alike(worker, other) || starts_others(board, other)) continue;
     if (!other.held.empty())
-      held.insert(&other);
+      others.held.insert(&other);
     else if (!may_have_succeeded(other))
-      return {};
+      others.unseen.insert(&other);
   }
-  return held;
 }
 
-// Nothing where one of them may have succeeded, or where workers with other masks ended so, too.
+// Nothing where one of them may have succeeded, or where as many with other masks ended so, too: a context that lives
+// for less than an interval may not be seen.
 std::optional<GoneWorkers> gone_workers(const Board& board, const std::string& mask) {
   GoneWorkers gone{.mask = mask, .wanted = meant(board, mask), .workers = {}};
   if (gone.wanted.empty()) return std::nullopt;
   for (const Placement& p : board.placements)
     if (p.process.cuda_visible_devices == mask && (!p.held.empty() || !starts_others(board, p)))
       gone.workers.push_back(&p);
-  std::set<const Placement*> others;
+  Others others;
   for (const Placement* worker : gone.workers) {
     // Where their arguments tell a number, contradictions() judges that.
     if (!worker->held.empty() || worker->ordinal || may_have_succeeded(*worker)) return std::nullopt;
-    const std::set<const Placement*> held = others_that_held(board, *worker);
-    if (held.empty()) return std::nullopt;
-    others.insert(held.begin(), held.end());
+    add_others(board, *worker, others);
     gone.seen_to_fail = gone.seen_to_fail && worker->process.exit_code;
   }
-  gone.others = others.size();
+  gone.others = others.held.size(), gone.unseen = others.unseen.size();
   // Of one whose end nobody saw it may be chance.
-  if (gone.workers.empty() || (!gone.seen_to_fail && gone.workers.size() < 2)) return std::nullopt;
+  if (gone.workers.empty() || gone.others == 0 || (!gone.seen_to_fail && gone.workers.size() < 2)) return std::nullopt;
+  constexpr double kMayBeChance = 0.05;
+  if (gone.unseen > 0 && gone.chance() > kMayBeChance) return std::nullopt;
   return gone;
 }
 
@@ -275,10 +286,12 @@ std::string gone_words(const GoneWorkers& gone) {
       !gone.seen_to_fail ? fmt::format("within {}", human_duration(longest))
                          : fmt::format("with exit code{} {}", codes.size() == 1 ? "" : "s", fmt::join(codes, ", "));
   return fmt::format(
-      "{} with CUDA_VISIBLE_DEVICES={} ended {}, and the driver saw no context of {}; {} like {} with other masks held "
-      "one",
-      count_of(gone.workers.size(), "process", "processes"), gone.mask, how, gone.workers.size() == 1 ? "it" : "them",
-      gone.others, gone.workers.size() == 1 ? "it" : "them");
+             "{} with CUDA_VISIBLE_DEVICES={} ended {}, and the driver saw no context of {}; {} like {} with other "
+             "masks held "
+             "one",
+             count_of(gone.workers.size(), "process", "processes"), gone.mask, how,
+             gone.workers.size() == 1 ? "it" : "them", gone.others, gone.workers.size() == 1 ? "it" : "them") +
+         (gone.unseen > 0 ? fmt::format(", and of {} no context was seen either", gone.unseen) : "");
 }
 
 // The number of such a GPU lies beyond a mask that shows fewer.

@@ -91,17 +91,18 @@ Nanos TimeReader::to_unix(Nanos local) {
 }
 
 std::optional<Nanos> TimeReader::read_calendar(std::string_view text) {
-  if (text[10] != ' ' && text[10] != 'T' && text[10] != '_') return std::nullopt;
-  if (std::memcmp(date_text_, text.data(), sizeof date_text_) != 0) {
-    const auto date = parse_date(text.substr(0, 10));
-    if (!date) return std::nullopt;
-    date_ = *date;
-    std::memcpy(date_text_, text.data(), sizeof date_text_);
+  constexpr std::size_t kDate = 10, kSeconds = sizeof minute_text_;  // where the date ends, and where seconds begin
+  if (std::memcmp(minute_text_, text.data(), sizeof minute_text_) != 0) {
+    if (text[kDate] != ' ' && text[kDate] != 'T' && text[kDate] != '_') return std::nullopt;
+    const auto date = parse_date(text.substr(0, kDate)), minute = parse_leading_minute(text.substr(kDate + 1));
+    if (!date || !minute) return std::nullopt;
+    minute_ = *date + *minute;
+    std::memcpy(minute_text_, text.data(), sizeof minute_text_);
   }
   std::size_t used = 0;
-  const auto time = parse_leading_time(text.substr(11), used);
+  const auto time = parse_leading_seconds(text.substr(kSeconds), used);
   if (!time) return std::nullopt;
-  return apply_zone(date_ + *time, trim(text.substr(11 + used)));
+  return apply_zone(minute_ + *time, trim(text.substr(kSeconds + used)));
 }
 
 std::optional<Nanos> TimeReader::apply_zone(Nanos local, std::string_view zone) {

@@ -62,8 +62,8 @@ class TimeReader {
   const SummerZone* zone_ = nullptr;  // that the log names: its first row in summer time or not, with this offset
   bool first_in_summer_ = false, summer_time_changed_ = false;
   std::int64_t first_offset_ = 0;
-  char date_text_[10] = {};  // the date read last: consecutive rows share it
-  Nanos date_ = 0;
+  char minute_text_[17] = {};  // the minute read last, "2025/11/05 00:00:": consecutive rows share it
+  Nanos minute_ = 0;
   std::int64_t offset_hour_ = std::numeric_limits<std::int64_t>::min();  // the local hour that hour_offset_ is for
   std::int64_t hour_offset_ = 0, last_offset_ = 0;
 };

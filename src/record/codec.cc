@@ -69,6 +69,13 @@ std::span<const std::int64_t> present_values(std::span<const std::int64_t> value
   return scratch;
 }
 
+// Where so many bytes more begin.
+char* grown_by(std::size_t bytes, std::string& out) {
+  const std::size_t begin = out.size();
+  out.resize(begin + bytes);
+  return out.data() + begin;
+}
+
 template <unsigned kPlanes>
 void sum_planes(std::string_view planes, std::uint64_t value, std::uint64_t divisor, std::int64_t* out) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(planes.data());
@@ -124,14 +131,15 @@ void encode_column(std::span<const std::int64_t> values, std::span<const std::ui
   std::vector<std::int64_t> scratch;
   const auto present = present_values(values, absent, scratch);
   std::uint64_t divisor = 0, widest = 0;
-  for (std::size_t i = 1; i < present.size(); ++i)
+  for (std::size_t i = 1; i < present.size() && divisor != 1; ++i)
     divisor = std::gcd(divisor, magnitude(wrapping_sub(present[i], present[i - 1])));
   if (divisor > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) divisor = 1;
-  const auto code = [&](std::size_t i) {
-    return zigzag(wrapping_sub(present[i], present[i - 1]) / static_cast<std::int64_t>(divisor));
-  };
-  if (divisor > 0)
-    for (std::size_t i = 1; i < present.size(); ++i) widest |= code(i);
+  std::vector<std::uint64_t> codes;
+  codes.reserve(present.size());
+  for (std::size_t i = 1; i < present.size() && divisor > 0; ++i) {
+    const std::int64_t step = wrapping_sub(present[i], present[i - 1]);
+    widest |= codes.emplace_back(zigzag(divisor == 1 ? step : step / static_cast<std::int64_t>(divisor)));
+  }
   const auto planes = static_cast<unsigned>((std::bit_width(widest) + 7) / 8);
   put_byte(out, static_cast<std::uint8_t>(planes | (absent.empty() ? 0U : kHasAbsent)));
   if (!absent.empty()) encode_absent(absent, out);
@@ -139,8 +147,9 @@ void encode_column(std::span<const std::int64_t> values, std::span<const std::ui
   put_signed(out, present[0]);
   if (planes == 0) return;
   put_varint(out, divisor);
+  char* byte = grown_by(planes * codes.size(), out);
   for (unsigned plane = 0; plane < planes; ++plane)
-    for (std::size_t i = 1; i < present.size(); ++i) put_byte(out, static_cast<std::uint8_t>(code(i) >> (8 * plane)));
+    for (const std::uint64_t code : codes) *byte++ = static_cast<char>(code >> (8 * plane));
 }
 
 bool decode_column(std::string_view bytes, std::size_t rows, std::vector<std::int64_t>& values,
