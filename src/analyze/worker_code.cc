@@ -416,8 +416,8 @@ double interpreter_taken_at_most(const WatchedJob& watched) {
     const auto all = looks.all();
     if (all.empty() || !watched.job.holds[static_cast<std::size_t>(process)]) continue;
     const auto number = static_cast<double>(all.size());
-    const auto with = static_cast<double>(
-        std::count_if(all.begin(), all.end(), [&](const ListRow& look) { return looks.beside(look).has_interpreter; }));
+    double with = 0;
+    for (const ListRow& look : all) with += looks.beside(look).has_interpreter ? 1 : 0;
     const double share = with / number;
     const double chance = kDeviations * std::sqrt(share * (1 - share) / number);
     taken += std::min(1.0, share + chance) * static_cast<double>(all.back().at - all.front().at);

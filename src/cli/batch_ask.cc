@@ -275,6 +275,13 @@ Result<int> table(const Questions& asked) {
   return kExitOk;
 }
 
+// nullptr: it has not run yet.
+const Attempt* latest_attempt(const batch::Contents& contents, const std::string& task) {
+  const auto latest = std::find_if(contents.attempts.rbegin(), contents.attempts.rend(),
+                                   [&](const Attempt& attempt) { return contents.tasks[attempt.task].name == task; });
+  return latest == contents.attempts.rend() ? nullptr : &*latest;
+}
+
 // Prints the log of the task's latest attempt; to follow is to go on until the task has ended, further attempts
 // included.
 Result<int> show_log(const std::string& folder, const std::string& task, bool follow) {
@@ -285,13 +292,8 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
   for (;;) {
     const Nanos begin = boottime_now();
     HR_TRY(const batch::Contents contents, batch::read_journal(folder));
-    const Attempt* latest = nullptr;
-    bool ended = false;
-    for (const auto& attempt : contents.attempts) {
-      if (contents.tasks[attempt.task].name != task) continue;
-      latest = &attempt;
-      ended = has_ended(contents.tasks[attempt.task].state);
-    }
+    const Attempt* latest = latest_attempt(contents, task);
+    const bool ended = latest != nullptr && has_ended(contents.tasks[latest->task].state);
     const bool running = batch::ask(folder, "ping").has_value();
     const bool last = !follow || !running || (latest != nullptr && latest->end);
     if (latest != nullptr && shown != latest->id) {
@@ -313,16 +315,9 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
   return kExitOk;
 }
 
-Result<int> show(const Questions& asked) {
-  HR_TRY(const std::string folder,
-         asked.recording.empty() ? folder_to_read(asked) : path_of_recording(asked.recording));
-  HR_TRY(const batch::Contents contents,
-         asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
+// The attempts that were asked for.
+std::vector<report::NamedAttempt> chosen_attempts(const batch::Contents& contents, const Questions& asked) {
   std::vector<report::NamedAttempt> chosen;
-  std::vector<std::string_view> names;
-  std::int64_t hidden = 0;
-  for (const auto& task : contents.tasks) names.push_back(task.name), hidden += task.superseded ? 1 : 0;
-  if (asked.every) hidden = 0;
   for (const auto& attempt : contents.attempts) {
     const auto& task = contents.tasks[attempt.task];
     if (task.superseded && !asked.every) continue;
@@ -330,35 +325,61 @@ Result<int> show(const Questions& asked) {
     if (asked.failed ? failed && task.state == TaskState::kFailed : asked.task.empty() || task.name == asked.task)
       chosen.push_back({.task = task.name, .parameters = task.parameters, .attempt = attempt});
   }
-  if (!asked.task.empty() && std::find(names.begin(), names.end(), asked.task) == names.end()) {
-    const auto guess = closest(asked.task, names);
-    return fail(Errc::kNotFound, fmt::format("there is no task '{}' in {}", asked.task, folder),
-                guess.empty() ? "headroom batch show lists them" : fmt::format("did you mean '{}'?", guess));
-  }
-  if (asked.log || asked.follow) {
-    if (!asked.recording.empty())
-      return fail(Errc::kInvalidInput, "batch show: a recording holds no logs", "leave out --recording");
-    if (asked.task.empty())
-      return fail(Errc::kInvalidInput, "batch show: --log and --follow need the name of a task",
-                  "headroom batch show lists them; headroom batch --follow TASKS shows all while they run");
-    return show_log(folder, asked.task, asked.follow);
-  }
-  if (asked.json) {
-    put(report::to_json(chosen));
-    return kExitOk;
-  }
-  std::string text;
-  if (asked.task.empty() && !asked.failed) {
-    text = report::task_list(at_rest(folder, contents, asked.every).tasks);
-  } else {
-    for (const auto& one : chosen) text += report::to_text(one, text_options(STDOUT_FILENO));
-    if (chosen.empty()) text = asked.failed ? "No task has failed.\n" : "It has not run yet.\n";
-  }
-  if (hidden > 0 && asked.task.empty() && !asked.failed)
+  return chosen;
+}
+
+// kNotFound: no task has the name that was asked for.
+Result<void> is_a_task(const batch::Contents& contents, const std::string& folder, const std::string& asked) {
+  std::vector<std::string_view> names;
+  for (const auto& task : contents.tasks) names.push_back(task.name);
+  if (std::find(names.begin(), names.end(), asked) != names.end()) return {};
+  const auto guess = closest(asked, names);
+  return fail(Errc::kNotFound, fmt::format("there is no task '{}' in {}", asked, folder),
+              guess.empty() ? "headroom batch show lists them" : fmt::format("did you mean '{}'?", guess));
+}
+
+std::string list_of_tasks(const std::string& folder, const batch::Contents& contents, bool every) {
+  std::string text = report::task_list(at_rest(folder, contents, every).tasks);
+  const auto hidden = every ? 0 : std::count_if(contents.tasks.begin(), contents.tasks.end(), [](const auto& task) {
+    return task.superseded;
+  });
+  if (hidden > 0)
     text += fmt::format(
         "{} of earlier runs, with another command, other parameters or other inputs, {} not shown (--all).\n",
         count_of(hidden, "task"), hidden == 1 ? "is" : "are");
-  put(text);
+  return text;
+}
+
+std::string text_of_attempts(const std::vector<report::NamedAttempt>& chosen, bool failed) {
+  if (chosen.empty()) return failed ? "No task has failed.\n" : "It has not run yet.\n";
+  std::string text;
+  for (const auto& one : chosen) text += report::to_text(one, text_options(STDOUT_FILENO));
+  return text;
+}
+
+Result<int> show_asked_log(const std::string& folder, const Questions& asked) {
+  if (!asked.recording.empty())
+    return fail(Errc::kInvalidInput, "batch show: a recording holds no logs", "leave out --recording");
+  if (asked.task.empty())
+    return fail(Errc::kInvalidInput, "batch show: --log and --follow need the name of a task",
+                "headroom batch show lists them; headroom batch --follow TASKS shows all while they run");
+  return show_log(folder, asked.task, asked.follow);
+}
+
+Result<int> show(const Questions& asked) {
+  HR_TRY(const std::string folder,
+         asked.recording.empty() ? folder_to_read(asked) : path_of_recording(asked.recording));
+  HR_TRY(const batch::Contents contents,
+         asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
+  if (!asked.task.empty()) HR_TRYV(is_a_task(contents, folder, asked.task));
+  if (asked.log || asked.follow) return show_asked_log(folder, asked);
+  const std::vector<report::NamedAttempt> chosen = chosen_attempts(contents, asked);
+  if (asked.json)
+    put(report::to_json(chosen));
+  else if (asked.task.empty() && !asked.failed)
+    put(list_of_tasks(folder, contents, asked.every));
+  else
+    put(text_of_attempts(chosen, asked.failed));
   return kExitOk;
 }
 

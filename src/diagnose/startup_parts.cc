@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "diagnose/host_stacks.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/named_code.h"
 #include "diagnose/named_waits.h"
 #include "diagnose/rules.h"
