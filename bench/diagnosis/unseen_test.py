@@ -6,7 +6,8 @@ Forty-eight were written by people who knew the catalogue of causes and not the 
 before anything was read; twenty-three ran on a real H200 (tools/gpu_jobs.py; tools/gpu_programs.py, by somebody who had read no rule).
 Twenty-four more (w_), twenty-five more (x_) and six more (y_) were written by people who had read the rules, ran on two cores beside other
 work, and were used to mend kinds of answers. Sixty-three more (z_) were written by people who had seen neither rules nor code, with real
-PyTorch in a third of them, likewise beside other work; so were twenty-six (s_), with real PyTorch in thirteen, thirty (t_) and eighteen (n_, and two that an acceptance of the cases had shown).
+PyTorch in a third of them, likewise beside other work; so were twenty-six (s_), with real PyTorch in thirteen, thirty (t_), eighteen (n_, and two that an acceptance of the cases had shown) and
+twenty-five (l_, with real PyTorch in nearly all).
 unseen.json has the truth of each, and how the first finding but for the start-up, which each short run has, named it when it was last
 looked at; of some also what was said of them and is not so, and what changes gained that the plan has as options: the loop's time per
 step of both programs, run one after the other, taken for the recorded run. The recordings are `headroom export --share`.

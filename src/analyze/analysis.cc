@@ -331,6 +331,7 @@ Ledger ledger_of(const StackView& stacks, const Analysis& a, std::vector<std::st
   made.lines = lines_of(LinesOf::kOthers);
   made.lines_of_startup = lines_of(LinesOf::kStartup);
   made.lines_of_sync = lines_of(LinesOf::kSync);
+  made.lines_of_input = lines_of(LinesOf::kInput);
   made.places = std::move(places);
   return made;
 }

@@ -86,6 +86,16 @@ std::map<std::string, std::vector<std::pair<std::string, double>>> callers_of(co
   return callers;
 }
 
+std::map<std::string, std::map<std::string, double>> holders_of(const StackView& stacks) {
+  std::map<std::string, std::map<std::string, double>> holders;
+  for (const auto& [place, looks] : stacks.held_by) {
+    const double all = looks.at("");
+    for (const auto& [function, count] : looks)
+      if (!function.empty() && !stacks.hold_all.contains(function)) holders[place][function] = count / all;
+  }
+  return holders;
+}
+
 }  // namespace
 
 CodeSeen code_seen(const Recording& recording, const WatchedJob& watched, const std::vector<std::string>& places,
@@ -108,6 +118,7 @@ CodeSeen code_seen(const Recording& recording, const WatchedJob& watched, const 
   seen.precision = stacks::precision_seen(recording.texts);
   seen.families = families_of(stacks);
   seen.callers = callers_of(stacks);
+  seen.held_by = holders_of(stacks);
   seen.plain_shares = plain_shares(stacks);
   seen.process_waits = places_of(stacks, [](const stacks::StackKind& kind) { return kind.of_processes && kind.waits; });
   seen.idle_loops = places_of(stacks, [](const stacks::StackKind& kind) { return kind.in_loop; });

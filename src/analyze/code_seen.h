@@ -19,6 +19,9 @@ struct CodeSeen {
   // Of a function that several call: these, with the share of its looks, but those of waits for kernels, in which each
   // had called it; the most frequent first.
   std::map<std::string, std::vector<std::pair<std::string, double>>> callers;
+  // Of a function: the share of its looks, but those of waits for kernels, at which others of the job's were further
+  // out on the stack; without those that hold nearly all that their process does.
+  std::map<std::string, std::map<std::string, double>> held_by;
   std::map<std::string, LoopRole> roles;  // those that are known
   WorkerLooks workers;
   std::vector<ThreadCode> other_threads;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -123,6 +124,34 @@ class Kinds {
       }
   }
 
+  // Which functions hold nearly all of what one process does.
+  void name_what_holds_all(const std::vector<std::uint64_t>& counts) {
+    constexpr double kNearlyAll = 0.9;
+    std::map<std::string, double> looks_in;
+    double all = 0;
+    for (ListId list = 0; list < recording_.lists.size(); ++list) {
+      if (counts[list] == 0 || view_.kinds[view_.kind_of_list[list]].family == Family::kImport) continue;
+      all += static_cast<double>(counts[list]);
+      for (const std::string& function : stacks::users_functions(frames_of(list)))
+        looks_in[function] += static_cast<double>(counts[list]);
+    }
+    for (const auto& [function, looks] : looks_in)
+      if (looks >= kNearlyAll * all) view_.hold_all.insert(function);
+  }
+
+  // The functions further out, once all places have their names.
+  void name_holders(const std::vector<std::uint64_t>& counts) {
+    for (ListId list = 0; list < recording_.lists.size(); ++list) {
+      if (counts[list] == 0) continue;
+      const stacks::StackKind& kind = view_.kinds[view_.kind_of_list[list]];
+      if (kind.busy == stacks::Busy::kWaitsForKernels) continue;
+      std::map<std::string, double>& held = view_.held_by[kind.where];
+      held[""] += static_cast<double>(counts[list]);
+      for (const std::string& function : stacks::users_functions(frames_of(list)))
+        if (function != function_of(kind.where)) held[function] += static_cast<double>(counts[list]);
+    }
+  }
+
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
@@ -136,11 +165,13 @@ class Kinds {
     return words;
   }
 
-  stacks::StackKind read(ListId list) {
+  std::span<const stacks::Frame> frames_of(ListId list) {
     frames_.clear();
     for (const TextId text : recording_.lists[list]) frames_.push_back(stacks::frame_of(recording_.texts[text]));
-    return families_.kind_of(frames_);
+    return frames_;
   }
+
+  stacks::StackKind read(ListId list) { return families_.kind_of(frames_of(list)); }
 
   std::uint32_t make(ListId list) {
     stacks::StackKind kind = read(list);
@@ -307,8 +338,15 @@ StackView stack_view(const Recording& recording, const stacks::Families& familie
   }
   Kinds kinds(recording, families, view);
   std::vector<std::uint64_t> counts(recording.lists.size());
-  for (const auto& [process, list] : threads) view.looks.emplace(process, looks_of(list, kinds, view, counts));
+  for (const auto& [process, list] : threads) {
+    std::vector<std::uint64_t> of_one(recording.lists.size());
+    view.looks.emplace(process, looks_of(list, kinds, view, of_one));
+    kinds.name_what_holds_all(of_one);
+    counts.resize(std::max(counts.size(), of_one.size()));
+    std::transform(of_one.begin(), of_one.end(), counts.begin(), counts.begin(), std::plus<>());
+  }
   kinds.name_callers(counts);
+  kinds.name_holders(counts);
   view.count.resize(view.kinds.size());
   for (ListId list = 0; list < counts.size(); ++list)
     if (counts[list] > 0) view.count[view.kind_of_list[list]] += static_cast<double>(counts[list]);

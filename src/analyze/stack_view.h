@@ -57,6 +57,11 @@ struct StackView {
   std::vector<double> count;                 // of the looks at all processes, by kind
   // Of a function of the user's: the looks at it, but those of waits for kernels, by who of his had called it.
   std::map<std::string, std::map<std::string, double>> callers;
+  // Of each place the looks at it, but those of waits for kernels, in all ("") and by each other function of the user's
+  // that was on the stack outside of it.
+  std::map<std::string, std::map<std::string, double>> held_by;
+  // Functions of the user's that are on nearly all stacks of a process, imports aside: they hold all that it does.
+  std::set<std::string> hold_all;
   std::map<SourceId, ProcessLooks> looks;  // by process
   // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by
   // for_peers() of peer_waits.h.

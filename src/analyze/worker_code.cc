@@ -2,7 +2,9 @@
 #include "analyze/worker_code.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -27,6 +29,17 @@ std::set<SourceId> helpers_on(const DeviceTime& device, const WatchedJob& watche
 
 }  // namespace
 
+namespace {
+
+// Python's own queues and locks, with no code of the user's around them: it is what passes on what others ask for.
+bool hands_over(const stacks::StackKind& kind) {
+  constexpr std::array<std::string_view, 3> kFiles{"(threading.py)", "(queues.py)", "(connection.py)"};
+  return kind.file.empty() &&
+         std::any_of(kFiles.begin(), kFiles.end(), [&](std::string_view file) { return kind.where.ends_with(file); });
+}
+
+}  // namespace
+
 WorkerLooks worker_looks(const WatchedJob& watched) {
   const StackView& stacks = watched.stacks;
   WorkerLooks seen;
@@ -39,7 +52,7 @@ WorkerLooks worker_looks(const WatchedJob& watched) {
         if (is_busy(slice.account)) continue;
         for (const ListRow& look : looks_within(stacks.looks.at(id).all(), slice.begin, slice.end)) {
           const stacks::StackKind& kind = stacks.kind_of(look);
-          const bool waits = kind.waits || kind.family == stacks::Family::kLoaderWait;
+          const bool waits = kind.waits || kind.family == stacks::Family::kLoaderWait || hands_over(kind);
           seen.looks.push_back({i, look.at, waits ? -1 : places.index_of(kind.where), stacks.line_of_list[look.list]});
         }
       }
@@ -273,24 +286,38 @@ std::vector<CodeLine::Share> MainLine::often() const {
 
 namespace {
 
-LinesOf lines_with(Account account) {
-  if (account == Account::kStartup) return LinesOf::kStartup;
-  return account == Account::kSync ? LinesOf::kSync : LinesOf::kOthers;
+// Of a wait for data not all frames tell that it is one.
+bool is_of(Account account, LinesOf accounts) {
+  if (account == Account::kStartup) return accounts == LinesOf::kStartup;
+  if (account == Account::kSync) return accounts == LinesOf::kSync;
+  return accounts == LinesOf::kOthers || (accounts == LinesOf::kInput && account == Account::kInput);
+}
+
+bool is_of(const stacks::StackKind& kind, LinesOf accounts) {
+  const bool waits = kind.busy == stacks::Busy::kWaitsForKernels;
+  if (waits || accounts == LinesOf::kSync) return waits && accounts == LinesOf::kSync;
+  const bool loads = stacks::info(kind.family).account == Account::kInput;
+  return accounts == LinesOf::kStartup || loads == (accounts == LinesOf::kInput);
 }
 
 // Of each process, the time from the first idle time at a place to the last: a reading does not say which part of it
-// was idle, so that a little `around` it counts, too.
+// was idle, so that a little `around` it counts, too, but for what is before the first kernel, or after it.
 std::map<SourceId, std::vector<Window>> idle_times_at(std::size_t places, const WatchedJob& watched, LinesOf accounts) {
   const Nanos around = accounts == LinesOf::kStartup ? 0 : kSecond;
   std::map<SourceId, std::vector<Window>> idle;
-  for (const DeviceTime& device : watched.devices)
+  for (const DeviceTime& device : watched.devices) {
+    Nanos started = std::numeric_limits<Nanos>::min();  // the first kernel, where its start was seen
+    for (const Slice& slice : device.slices)
+      if (slice.account == Account::kStartup) started = slice.end;
     visit_idle(device, watched, [&](SourceId process, const Slice& slice) {
-      if (slice.where < 0 || lines_with(slice.account) != accounts) return;
+      if (slice.where < 0 || !is_of(slice.account, accounts)) return;
       auto& times = idle.try_emplace(process, places).first->second;
       Window& time = times[static_cast<std::size_t>(slice.where)];
-      const Nanos begin = slice.begin - around, end = slice.end + around;
+      const Nanos begin = slice.begin >= started ? std::max(slice.begin - around, started) : slice.begin - around;
+      const Nanos end = slice.end + around;
       time = time.length() == 0 ? Window{begin, end} : Window{std::min(time.begin, begin), std::max(time.end, end)};
     });
+  }
   return idle;
 }
 
@@ -307,9 +334,8 @@ std::vector<std::int32_t> places_of_lists(const StackView& stacks, const std::ve
     numbers.emplace(places[place], static_cast<std::int32_t>(place));
   std::vector<std::int32_t> place_of_list;
   for (std::size_t list = 0; list < stacks.line_of_list.size(); ++list) {
-    const bool waits = stacks.busy_of_list[list] == stacks::Busy::kWaitsForKernels;
     const bool counts = stacks.kind_of_list[list] < stacks.kinds.size() &&  // it is in looks
-                        waits == (accounts == LinesOf::kSync);
+                        is_of(stacks.kinds[stacks.kind_of_list[list]], accounts);
     const auto known = counts ? numbers.find(stacks.kinds[stacks.kind_of_list[list]].where) : numbers.end();
     place_of_list.push_back(known == numbers.end() ? -1 : known->second);
   }

@@ -65,8 +65,8 @@ class MainLine {
 };
 
 // By place: at which line the processes on the GPUs were there, of what may be idle time (stacks::Busy), from the first
-// idle time of these accounts that is counted for it to the last.
-enum class LinesOf { kStartup, kSync, kOthers };
+// idle time of these accounts that is counted for it to the last. Of what loads the looks in which frames say so.
+enum class LinesOf { kStartup, kSync, kInput, kOthers };
 [[nodiscard]] std::vector<CodeLine> lines_of_places(const WatchedJob& watched, const std::vector<std::string>& places,
                                                     LinesOf accounts);
 

@@ -97,7 +97,7 @@ std::optional<std::string> faster_with_more_asked(const Facts& f, const Ratio& r
   const auto pairs = pairs_that_tell(f.matching);
   std::vector<std::string> words;
   std::set<std::string> others;
-  for (const ComparedParameter& parameter : f.parameters.differing) {
+  for (const ComparedParameter& parameter : f.parameters) {
     if (!is_one_of(kWork, plain_name(parameter.name))) {
       others.insert(parameter.name);
       continue;

@@ -209,7 +209,7 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
   Unit unit = unit_of(matching, a, b);
   const bool sized = !matching.a.empty() && batch_size_of(*matching.a.front());
   if (request.other_steps && unit == Unit::kSteps && !sized) unit = Unit::kUneven;
-  const ParametersCompared parameters = compare_parameters(matching, request.changed);
+  const std::vector<ComparedParameter> parameters = compare_parameters(matching, request.changed);
   const std::vector<Rate> a_rates = rates_of(a, unit), b_rates = rates_of(b, unit);
   const bool counted = a.samples.size() == 1 && b.samples.size() == 1 && !a_rates.empty() && !b_rates.empty();
   const bool whole = request.by == By::kWhole;
@@ -229,7 +229,7 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
   result.a = {.label = a.label, .runs = static_cast<std::int64_t>(matching.a.size())};
   result.b = {.label = b.label, .runs = static_cast<std::int64_t>(matching.b.size())};
   result.unit = unit_name(facts);
-  result.parameters = parameters.differing;
+  result.parameters = parameters;
   result.reasons = reasons_of(facts);
   if (!result.reasons.empty() && result.reasons.front().refuses) {
     name_valid_pair(a, b, request, result);

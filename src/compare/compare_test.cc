@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace headroom::compare {
 namespace {
@@ -193,11 +194,21 @@ TEST(Compare, WhereNobodyLookedAtCachesThatIsSaid) {
   EXPECT_THAT(text(compare(a, b), CompareReason::kCacheStateUnknown), HasSubstr("may have found its data in the page"));
 }
 
+TEST(Compare, OfRunsWithoutParametersItSaysHowMany) {
+  const Side all = batch(36, 0, 0.69);
+  Side some = batch(36, 5000, 0.83);
+  some.samples[3].resolved.clear(), some.samples[20].resolved.clear();
+  EXPECT_EQ(text(compare(all, some), CompareReason::kParametersUnknown),
+            "2 of B's 36 runs did not record the parameters that they settled on");
+  EXPECT_EQ(find(compare(all, all), CompareReason::kParametersUnknown), nullptr);
+}
+
 // Case 000: 36 windows out of 576, against 36 windows of another run.
 TEST(Compare, APartOfABatchIsNotAnotherBatch) {
   Side all = batch(576, 0, 0.69);
-  Side few = batch(36, 5000, 0.83, 200);                                                          // twice the work each
-  for (std::size_t i = 0; i < 576; ++i) all.samples[i].begin = static_cast<double>(i / 6) * 4.1;  // six at a time
+  Side few = batch(36, 5000, 0.83, 200);  // twice the work each
+  for (std::size_t i = 0; i < 576; ++i)
+    all.samples[i].begin = std::floor(static_cast<double>(i) / 6) * 4.1;  // six at once
   for (std::size_t i = 0; i < 576; ++i) all.samples[i].end = all.samples[i].begin + 4.1;
   for (std::size_t i = 0; i < 36; ++i) all.samples[i * 16].task = fmt::format("t{}", i);
   for (std::size_t i = 0; i < 576; ++i)
@@ -321,7 +332,7 @@ TEST(Compare, MoreWorkInLessTimeIsFlaggedInEitherDirection) {
 }
 
 // A program that nobody counts the steps of.
-Side uncounted(std::vector<double> begins, double seconds) {
+Side uncounted(const std::vector<double>& begins, double seconds) {
   Side side{.command = "train", .folder = "/here", .hardware = box(), .bytes_read = 0};
   for (const double at : begins) side.samples.push_back({.task = "train.py", .begin = at, .end = at + seconds});
   return side;

@@ -52,11 +52,6 @@ void look(const Values& a, const Values& b, bool asked, std::map<std::string, Se
   }
 }
 
-bool all_resolved(const std::vector<const Sample*>& runs) {
-  return !runs.empty() &&
-         std::all_of(runs.begin(), runs.end(), [](const Sample* run) { return !run->resolved.empty(); });
-}
-
 std::string name_of(std::string_view flag) {
   std::string name(flag.substr(flag.find_first_not_of('-')));
   std::replace(name.begin(), name.end(), '-', '_');
@@ -134,10 +129,9 @@ bool is_batch_size(std::string_view plain_name) {
          plain_name.find("batch_size") != std::string_view::npos;
 }
 
-ParametersCompared compare_parameters(const Matching& matching,
-                                      const std::optional<std::vector<std::string>>& changed) {
-  ParametersCompared result{
-      .differing = {}, .a_resolved = all_resolved(matching.a), .b_resolved = all_resolved(matching.b)};
+std::vector<ComparedParameter> compare_parameters(const Matching& matching,
+                                                  const std::optional<std::vector<std::string>>& changed) {
+  std::vector<ComparedParameter> differing;
   std::map<std::string, Seen> seen;
   for (const auto& [a, b] : pairs_that_tell(matching)) {
     look(values_of(a->asked), values_of(b->asked), true, seen);
@@ -148,10 +142,10 @@ ParametersCompared compare_parameters(const Matching& matching,
   for (const std::string& name : changed.value_or(std::vector<std::string>{})) meant.insert(name_of(name));
   for (auto& [name, entry] : seen) {
     if (name.starts_with(kValuesOf)) keep_own_values(entry);
-    result.differing.push_back(
+    differing.push_back(
         {name, some_of(entry.a), some_of(entry.b), changed ? meant.contains(name_of(name)) : entry.asked});
   }
-  return result;
+  return differing;
 }
 
 Parameters parameters_of(const std::vector<std::string>& argv) {

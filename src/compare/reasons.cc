@@ -295,7 +295,7 @@ void look_at_outcomes(const Facts& f, Reasons& reasons) {
 
 void look_at_parameters(const Facts& f, Reasons& reasons) {
   std::vector<std::string> unintended;
-  for (const ComparedParameter& parameter : f.parameters.differing) {
+  for (const ComparedParameter& parameter : f.parameters) {
     if (parameter.intended) continue;
     const auto value = [](const std::string& text) { return text.empty() ? "not set" : text; };
     unintended.push_back(fmt::format("{} ({} and {})", parameter.name, value(parameter.a), value(parameter.b)));
@@ -309,12 +309,21 @@ void look_at_parameters(const Facts& f, Reasons& reasons) {
                                join(unintended, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
   }
   if (f.matching.common == 0) return;
-  const bool a = f.parameters.a_resolved, b = f.parameters.b_resolved;
-  constexpr std::string_view kWhat = "the parameters that it settled on";
-  if (!a && !b)
-    reasons.note(CompareReason::kParametersUnknown, fmt::format("neither recorded {}", kWhat));
-  else if (!a || !b)
-    reasons.note(CompareReason::kParametersUnknown, fmt::format("{} did not record {}", a ? "B" : "A", kWhat));
+  std::vector<std::string> who;
+  std::size_t whole = 0;  // sides of which no run did
+  for (const auto& [name, runs] : {std::pair("A", &f.matching.a), std::pair("B", &f.matching.b)}) {
+    const auto missing =
+        std::count_if(runs->begin(), runs->end(), [](const Sample* run) { return run->resolved.empty(); });
+    const auto all = std::ssize(*runs);
+    if (missing == all) ++whole;
+    if (missing > 0) who.push_back(missing == all ? name : fmt::format("{} of {}'s {} runs", missing, name, all));
+  }
+  if (whole == 2)
+    reasons.note(CompareReason::kParametersUnknown, "neither recorded the parameters that it settled on");
+  else if (!who.empty())
+    reasons.note(CompareReason::kParametersUnknown,
+                 fmt::format("{} did not record the parameters that {} settled on", join(who, " and "),
+                             whole == 1 && who.size() == 1 ? "it" : "they"));
 }
 
 // What only A had is no objection where B was meant to be without it.

@@ -17,7 +17,7 @@ struct Facts {
   const Side& a;
   const Side& b;
   const Matching& matching;
-  const ParametersCompared& parameters;
+  const std::vector<ComparedParameter>& parameters;
   Unit unit = Unit::kNone;
   bool by_steps = false;             // by what happened within one run of each, not by runs
   bool whole = false;                // of the time of the whole run

@@ -204,6 +204,8 @@ Result<Requirement> parse_requirement(std::string_view text) {
     requirement.scale = *scale;
   }
   requirement.limit = number->value * requirement.scale;
+  if (known != nullptr && known->unit == FigureUnit::kRatio && (requirement.limit < 0 || requirement.limit > 1))
+    return wrong(fmt::format("{} is a share, from 0 to 1", known->name), "write 0.4 or 40%");
   return requirement;
 }
 

@@ -7,6 +7,7 @@
 namespace headroom::compare {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Requirement read(std::string_view text) {
@@ -43,6 +44,8 @@ TEST(Requirements, WhatIsWrongIsSaidWithWhatIsKnown) {
   EXPECT_THAT(refused("busy=>0.4"), HasSubstr("one of <, <=, > and >="));
   EXPECT_THAT(refused(">=0.4"), HasSubstr("no figure is named"));
   EXPECT_THAT(refused("busy>=40GB"), HasSubstr("such as 0.4 or 40%"));
+  EXPECT_THAT(refused("busy>=40"), AllOf(HasSubstr("a share, from 0 to 1"), HasSubstr("40%")));
+  EXPECT_THAT(refused("mean_utilization<140%"), HasSubstr("a share, from 0 to 1"));
   EXPECT_THAT(refused("peak_memory<22"), HasSubstr("such as 22GB"));
   EXPECT_THAT(refused("duration<5"), HasSubstr("such as 90s"));
   EXPECT_THAT(refused("steps_per_second>3s"), HasSubstr("without a unit"));

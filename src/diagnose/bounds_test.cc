@@ -88,6 +88,20 @@ TEST(Bounds, WaitsForTheLoaderMayHaveOneCauseWhateverStacksTell) {
   EXPECT_THAT(restart->bound, HasSubstr("that may have the same cause"));
 }
 
+// The first batch takes 20 s; later ones half of each second.
+TEST(Bounds, OfOtherTimeItIsSaidWhatLiesBeforeTheFirstKernel) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.5; });
+  builder.process(100, 1, 0, 60, 0.02).context(100, 0, 0, 60).process(101, 100, 0, 60, 0.9);
+  builder.stacks(100, 0, 20, kLoads);
+  for (int i = 20; i < 60; ++i) builder.stacks(100, i, i + 0.5, kKernels).stacks(100, i + 0.5, i + 1, kLoads);
+  const Explanation e = explain(builder.build());
+  const auto loads = std::find_if(e.findings.begin(), e.findings.end(),
+                                  [](const Finding& finding) { return names(finding, Cause::kInputTooFewWorkers); });
+  ASSERT_NE(loads, e.findings.end()) << e.headline;
+  EXPECT_THAT(loads->bound, AllOf(HasSubstr("s before the first kernel"), HasSubstr("that may have the same cause")));
+}
+
 // Kernels for half of the time, and for the last 10 s none.
 TEST(Bounds, CodeThatGoesOnAfterTheLastKernelIsMoreOfTheSame) {
   const auto gain = [](const char* last) {

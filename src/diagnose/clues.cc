@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "base/strings.h"
 #include "diagnose/host_stacks.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
@@ -55,7 +54,10 @@ void add_running(const Analysis& a, const HostSummary& s, const Claims& claims, 
   if (s.owner_cpu + s.owner_delay < kHardly * part) clues.push_back(Clue::kHardlyRan);
   if (s.owner_cpu + s.owner_delay + s.owner_threads < a.limits[Threshold::kMajority] * part)
     clues.push_back(Clue::kSlept);
-  if (may_want_cores(a, s, claims)) clues.push_back(Clue::kWantedCore);
+  if (may_want_cores(a, s, claims)) {
+    clues.push_back(Clue::kWantedCore);
+    if (s.owner_delay > s.owner_cpu) clues.push_back(Clue::kWantedCoreLonger);
+  }
   if (s.owner_threads >= a.limits[Threshold::kOtherThreads]) clues.push_back(Clue::kThreadsRan);
   const auto helpers = static_cast<double>(s.helpers);
   if (s.helper_cpu >= a.limits[Threshold::kHelpersAtWork]) {
@@ -116,18 +118,6 @@ bool comes_with_each_step(const Analysis& a, const std::vector<NamedCode>& code)
          role->second.recurs == Recurs::kThroughout;
 }
 
-// Whether most of it is a function of the job's own with a name that no validation, its metrics or its samples have,
-// nor what holds a whole program.
-bool is_named_otherwise(const Analysis& a, const NamedCode& code) {
-  constexpr std::array<std::string_view, 24> kMayValidate{
-      "val",   "eval", "test",   "metric", "score",  "acc",    "auc",  "bleu", "rouge", "recall",   "predict", "infer",
-      "gener", "deco", "sample", "report", "confus", "matrix", "loss", "run",  "main",  "<module>", "epoch",   "loop"};
-  const std::string name = lower(code.place.substr(0, code.place.find(" (")));
-  return code.least >= a.limits[Threshold::kMajority] &&
-         std::none_of(kMayValidate.begin(), kMayValidate.end(),
-                      [&](std::string_view word) { return name.find(word) != std::string::npos; });
-}
-
 void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues) {
   const std::vector<NamedCode> code = code_in(a, claims);
   if (code.empty()) return;
@@ -145,7 +135,11 @@ void add_code(const Analysis& a, const Claims& claims, std::vector<Clue>& clues)
   const bool own = own_code(a, claims) >= kNearlyAll && launching < majority;
   if (own) clues.push_back(Clue::kOwnCode);
   const bool ran = std::find(clues.begin(), clues.end(), Clue::kRan) != clues.end();
-  if (own && ran && is_named_otherwise(a, code[0])) clues.push_back(Clue::kNamedOtherwise);
+  if (own && code[0].least >= majority) {
+    const std::string_view name = std::string_view(code[0].place).substr(0, code[0].place.find(" ("));
+    if (ran && !stacks::may_validate(name)) clues.push_back(Clue::kNamedOtherwise);
+    if (main_account(claims) == Account::kHostCode && !stacks::may_load(name)) clues.push_back(Clue::kNamesNoLoading);
+  }
   if (plain_share(a, claims) >= kMostly) clues.push_back(Clue::kPlainCode);
   const Account account = main_account(claims);
   if (interpreter_taken(a, account))

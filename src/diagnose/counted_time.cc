@@ -69,8 +69,17 @@ struct OwnTime {
   bool all_told = false;  // who says where it validates says of the rest that it is something else
 };
 
+// All that a place keeps the devices waiting.
+double idle_there(const Analysis& a, std::int32_t place) {
+  Nanos there = 0;
+  for (const LedgerEntry& entry : a.ledger.entries)
+    if (entry.where == place && is_held_idle(entry.account)) there += entry.ns;
+  return static_cast<double>(there);
+}
+
 OwnTime own_time(const Analysis& a, const Finding& finding) {
   constexpr double kLeast = 0.05, kAllOfIt = 0.95;  // of its time
+  constexpr double kOfPlace = 0.2;  // of all idle time of a place: less is what looks put on the wrong side of an edge
   const auto cost = static_cast<double>(finding.cost());
   OwnTime own;
   own.told = told_phases(a, finding.claims);
@@ -83,7 +92,9 @@ OwnTime own_time(const Analysis& a, const Finding& finding) {
     if (piece.account == Account::kInput) own.input_places.insert(piece.where);
   }
   for (const auto& [place, ns] : by_place)
-    if (static_cast<double>(ns) >= kLeast * cost) own.places.insert(place);
+    if (is_most(a, ns, finding.cost()) ||
+        (static_cast<double>(ns) >= kLeast * cost && static_cast<double>(ns) >= kOfPlace * idle_there(a, place)))
+      own.places.insert(place);
   return own;
 }
 
@@ -104,17 +115,29 @@ bool named_otherwise(const Analysis& a, const OwnTime& own, const Slice& slice) 
          told_by_the_job(a.phases[static_cast<std::size_t>(slice.named)]);
 }
 
-// Stacks that know validation, or a wait for data, where they see it, and saw other code.
-bool saw_other_code(const OwnTime& own, const Slice& slice) {
+// Stacks tell where the time of the finding lies, and saw other code of the job here.
+bool is_at_other_code(const OwnTime& own, const Slice& slice) {
+  return slice.tiers.has("Y") && slice.where >= 0 && !own.places.empty() && !own.places.contains(slice.where);
+}
+
+// Stacks that know validation, or a wait for data, where they see it, and saw other code; or that saw code in nearly
+// every second, of which no checkpoint is.
+bool saw_other_code(const Analysis& a, const OwnTime& own, const Slice& slice) {
+  if (slice.account != Account::kHostCode || !slice.tiers.has("Y") || slice.where < 0 ||
+      own.places.contains(slice.where))
+    return false;
   const bool waits = own.accounts == std::set{Account::kInput} && !own.places.empty();
-  return (waits || own.accounts.contains(Account::kValidationHost)) && slice.account == Account::kHostCode &&
-         slice.tiers.has("Y") && slice.where >= 0 && !own.places.contains(slice.where);
+  const auto role = a.code.roles.find(a.ledger.places[static_cast<std::size_t>(slice.where)]);
+  const bool throughout = role != a.code.roles.end() && role->second.recurs == Recurs::kThroughout;
+  return waits || own.accounts.contains(Account::kValidationHost) ||
+         (own.accounts.contains(Account::kCheckpoint) && throughout);
 }
 
 // Whether time that is no end of the work may have the cause of the finding.
 bool may_be_of(const Analysis& a, const Finding& finding, const OwnTime& own, const Slice& slice) {
   // That it waited for its data is told, what kept the data is not.
-  if (slice.account == Account::kInput) return own.accounts.contains(Account::kInput) || !is_told(slice);
+  if (slice.account == Account::kInput)
+    return own.accounts.contains(Account::kInput) || (!is_told(slice) && !is_at_other_code(own, slice));
   // The first batch is waited for before the first kernel, at the same place; and who wants a core starts slowly, too.
   // Workers that are kept have to be started once all the same.
   if (slice.account == Account::kStartup)
@@ -129,7 +152,7 @@ bool may_be_of(const Analysis& a, const Finding& finding, const OwnTime& own, co
   if (slice.account == Account::kHostCode && own.accounts.contains(slice.account) && own.places.contains(slice.where))
     return true;
   return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice) &&
-         !by_another_caller(a, own, slice) && !saw_other_code(own, slice);
+         !by_another_caller(a, own, slice) && !saw_other_code(a, own, slice);
 }
 
 // The part of other time that cores to spare may save: that in which threads wanted one, and what sharing may have cost
@@ -164,8 +187,15 @@ Claims unsure_time(const Analysis& a, const Finding& finding, bool ends) {
 
 }  // namespace
 
-std::string counting(Nanos more) {
-  return fmt::format(", counting {} of other time that may have the same cause", human_duration(more));
+std::string counting(const Claims& more) {
+  constexpr double kNearlyAll = 0.95, kMost = 0.5;
+  const Nanos all = length(more);
+  const Nanos start = length_of(more, [](const ClaimedPiece& piece) { return piece.account == Account::kStartup; });
+  const double before = as_share(start, all);
+  if (before >= kNearlyAll)
+    return fmt::format(", counting {} before the first kernel that may have the same cause", human_duration(all));
+  return fmt::format(", counting {} of other time that may have the same cause{}", human_duration(all),
+                     before >= kMost ? fmt::format(" ({} of it before the first kernel)", human_duration(start)) : "");
 }
 
 namespace {
@@ -185,7 +215,8 @@ Claims taken_by(const Finding& other, const Claims& counted, const Finding& find
   if (names_no_more(finding, other)) return common(left, counted);
   // A set out of which others were left by what was seen is of no other cause (weigh.cc).
   constexpr std::size_t kNarrowed = 4;
-  const bool narrowed = !other.speaks_for.empty() && other.tiers.has("Y") && other.candidates.size() == kNarrowed;
+  const bool narrowed = !other.speaks_for.empty() && other.tiers.has("Y") &&
+                        (other.candidates.size() == kNarrowed || other.names_no_data);
   return other.cause || narrowed || turns ? common(left, other.claims) : Claims{};
 }
 
@@ -224,7 +255,7 @@ Uncounted uncounted(const Analysis& a, const std::vector<Finding>& findings, con
 }
 
 std::string uncounted_words(const Uncounted& rest) {
-  std::string more = rest.left.empty() ? "" : counting(length(rest.left));
+  std::string more = rest.left.empty() ? "" : counting(rest.left);
   if (!rest.also.empty()) more += fmt::format(", as {} may", of_findings(rest.also));
   if (!rest.instead.empty())
     more += fmt::format(", while {} more that may have the same cause are counted in {}", human_duration(rest.taken),
@@ -278,7 +309,7 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
     others = united(part_without_cores(a, others), part_without_cores(a, at_start));
   }
   Claims all = united(finding.claims, others);
-  const std::string more = counting(length(all) - finding.cost());
+  const std::string more = counting(without(all, finding.claims));
   gains_by_removal(a, finding, condition);
   const auto of_its_own = finding.gain;
   const auto most = removal(a, all);

@@ -19,6 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::RecordingBuilder;
+using ::testing::UnorderedElementsAre;
 
 const Frames kReducesAtOnce{"train (/u/train.py:1)",
                             "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:1)"};
@@ -132,13 +133,13 @@ TEST(FirstHour, AReadingBeforeAShortJobBeganIsNotItsMemory) {
 }
 
 // Two processes with a GPU each, and in each second the first waits for `first` of it, the second for `second`.
-Finding exchange(const Frames& waits, double first, double second) {
+Finding exchange(const Frames& waits, double first, double second, bool second_is_read = true) {
   RecordingBuilder builder(60);
   builder.gpu(0, [&](double) { return 1 - first; }).gpu(1, [&](double) { return 1 - second; });
   builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.02).context(7, 0, 0, 60).context(8, 1, 0, 60);
   for (int i = 0; i < 60; ++i) {
     builder.stacks(7, i, i + 1 - first, kKernels).stacks(7, i + 1 - first, i + 1, waits);
-    builder.stacks(8, i, i + second, waits).stacks(8, i + second, i + 1, kKernels);
+    if (second_is_read) builder.stacks(8, i, i + second, waits).stacks(8, i + second, i + 1, kKernels);
   }
   return explain(builder.build()).findings.front();
 }
@@ -152,6 +153,15 @@ TEST(FirstHour, WhoComesLastToAnExchangeIsNamed) {
   const Finding finding = exchange(kReducesAtOnce, 0.7, 0.1);
   EXPECT_EQ(finding.cause, Cause::kStraggler);
   EXPECT_THAT(finding.evidence, Contains(HasSubstr("GPU 1 waited for others")));
+}
+
+TEST(FirstHour, WhoseStacksNobodyReadIsNotSaidToComeLast) {
+  const Finding finding = exchange(kReducesAtOnce, 0.7, 0.1, false);
+  EXPECT_THAT(finding.candidates, UnorderedElementsAre(Cause::kExposedCommunication, Cause::kStraggler));
+  EXPECT_THAT(finding.title, Not(HasSubstr("GPU 1")));
+  EXPECT_TRUE(finding.limits.empty());
+  EXPECT_THAT(finding.evidence, AllOf(Contains(HasSubstr("on GPU 1 waited, too, is not known")),
+                                      Not(Contains(HasSubstr("waited for others")))));
 }
 
 TEST(FirstHour, ProgramsOneAfterTheOtherAreNotOneProcess) {

@@ -279,7 +279,7 @@ void exclude_storage(const Analysis& a, const HostSummary& s, Finding& finding) 
     const bool may_be_alone = finding.candidates.size() == kSet && finding.candidates[0] == Cause::kPageableCopies;
     if ((finding.candidates.size() > kSet || may_be_alone) && std::erase(finding.candidates, cause) > 0)
       finding.told_apart_from.push_back(
-          fmt::format("{}, and no look saw it wait for a file, a pipe or a connection", words));
+          fmt::format("{}, and no look saw its main thread wait for a file, a pipe or a connection", words));
   };
   if (!read && !for_another) exclude(Cause::kSlowStorage, "slow storage: nothing was read");
   if (!wrote && (finding.asleep || finding.mostly_waits))  // who runs may make what it prints

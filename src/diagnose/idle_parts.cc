@@ -16,6 +16,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/pauses.h"
 #include "diagnose/words.h"
+#include "model/loop_accounts.h"
 #include "model/named_causes.h"
 #include "model/places.h"
 
@@ -229,14 +230,27 @@ Claims rank_waits(const Analysis& a, const Claims& known) {
   return devices_of(idle).size() > 1 && apart ? idle : Claims{};
 }
 
+bool would_show_waits(const Analysis& a, std::size_t device) {
+  const auto idle = [](const Slice& slice) { return in_loop(slice.account) && !is_busy(slice.account); };
+  Claims all, told;
+  claim_on(a, device, idle, all);
+  claim_on(
+      a, device, [&](const Slice& slice) { return idle(slice) && (slice.tiers.has("Y") || slice.tiers.has("X")); },
+      told);
+  return is_most(a, length(told), length(all));
+}
+
 LateRank late_rank(const Analysis& a, const Claims& known) {
   LateRank late;
   const auto held = devices_of_processes(a);
   const Claims waits = without(claim_accounts(a, {Account::kPeers}), known);
   if (waits.empty() || is_profiled(a) || !has_ranks(a) || !rank_waits(a, known).empty()) return late;
   std::map<std::size_t, Nanos> waited;
-  for (const auto& [process, devices] : held) waited[*devices.begin()] = 0;
-  for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
+  for (const auto& [process, devices] : held)
+    if (would_show_waits(a, *devices.begin())) waited[*devices.begin()] = 0;
+  for (const ClaimedPiece& piece : waits)
+    if (const auto of = waited.find(piece.device); of != waited.end()) of->second += piece.end - piece.begin;
+  if (waited.size() < 2) return late;
   const auto less = [](const auto& x, const auto& y) { return x.second < y.second; };
   const auto ends = std::minmax_element(waited.begin(), waited.end(), less);
   const auto least = ends.first, most = ends.second;

@@ -51,9 +51,13 @@ void claim_waits_beside(const Analysis& a, const Claims& beside, Finding& findin
 // Idle time of GPUs with a process each, of which some worked on the CPU while the others slept, but for `known`.
 [[nodiscard]] Claims rank_waits(const Analysis& a, const Claims& known);
 
-// Of processes with a GPU each that wait for one another the one that waits least, if it is so for far less than
-// another: what its GPU is idle for while others wait, but for `known`, is what they wait for. By stacks or marks;
-// nothing where rank_waits() tells it.
+// Whether it would be known that its process waits for others: stacks or marks tell of most of the idle time of its
+// loop.
+[[nodiscard]] bool would_show_waits(const Analysis& a, std::size_t device);
+
+// Of processes with a GPU each that wait for one another, and would show it, the one that waits least, if it is so for
+// far less than another: what its GPU is idle for while others wait, but for `known`, is what they wait for. By stacks
+// or marks; nothing where rank_waits() tells it.
 struct LateRank {
   std::size_t device = 0;
   Claims claims;  // of that device
@@ -99,7 +103,7 @@ struct IdleParts {
 [[nodiscard]] Claims told_time(const Analysis& a);
 
 // ", counting 3 s of other time that may have the same cause".
-[[nodiscard]] std::string counting(Nanos more);
+[[nodiscard]] std::string counting(const Claims& more);
 
 // The same, if the claims were widened by all time whose account is not sure: that may have the same cause. Nor is it
 // sure that what helpers did meanwhile was what the process waited for. `ends`: what follows the last kernel, too,

@@ -127,15 +127,17 @@ class Joiner {
   // One place is one, however many machines ran it, if most of its time was at the same lines.
   std::int32_t place_index(const Ledger& ledger, std::size_t at) {
     const auto line = [&](const std::vector<CodeLine>& lines) { return at < lines.size() ? lines[at] : CodeLine{}; };
-    const CodeLine of = line(ledger.lines), startup = line(ledger.lines_of_startup), sync = line(ledger.lines_of_sync);
-    const std::string key = fmt::format("{}\n{}:{}\n{}:{}\n{}:{}", ledger.places[at], of.file, of.line, startup.file,
-                                        startup.line, sync.file, sync.line);
+    const CodeLine of = line(ledger.lines), startup = line(ledger.lines_of_startup), sync = line(ledger.lines_of_sync),
+                   input = line(ledger.lines_of_input);
+    const std::string key = fmt::format("{}\n{}:{}\n{}:{}\n{}:{}\n{}:{}", ledger.places[at], of.file, of.line,
+                                        startup.file, startup.line, sync.file, sync.line, input.file, input.line);
     const auto [entry, is_new] = index_.try_emplace(key, static_cast<std::int32_t>(all_.ledger.places.size()));
     if (is_new) {
       all_.ledger.places.push_back(ledger.places[at]);
       all_.ledger.lines.push_back(of);
       all_.ledger.lines_of_startup.push_back(startup);
       all_.ledger.lines_of_sync.push_back(sync);
+      all_.ledger.lines_of_input.push_back(input);
     }
     return entry->second;
   }
@@ -170,6 +172,7 @@ class Joiner {
     summed.lines = std::move(all_.ledger.lines);
     summed.lines_of_startup = std::move(all_.ledger.lines_of_startup);
     summed.lines_of_sync = std::move(all_.ledger.lines_of_sync);
+    summed.lines_of_input = std::move(all_.ledger.lines_of_input);
     all_.ledger = std::move(summed);
     time_.kernels.assign(devices_.size(), 0);
     for (const LedgerEntry& entry : all_.ledger.entries)

@@ -54,6 +54,13 @@ TEST(Likely, WhatFourToOneSpeaksForIsNamedAndTheOthersStay) {
   EXPECT_FALSE(is_settled(code));
 }
 
+TEST(Likely, CodeWhoseNameSpeaksOfNoDataIsNotSaidToLoadIt) {
+  const auto named = [](const char* function) { return first_of({.code = {"train (/u/train.py:1)", function}}); };
+  EXPECT_FALSE(names(named("Average.update (/u/train.py:9)"), Cause::kInputInMainProcess));
+  EXPECT_TRUE(names(named("crop_images (/u/train.py:9)"), Cause::kInputInMainProcess));
+  EXPECT_TRUE(names(named("<module> (/u/train.py:9)"), Cause::kInputInMainProcess)) << "it may be anything";
+}
+
 TEST(Likely, AWaitForACoreIsARivalWhereItIsLong) {
   const Finding little = first_of({.cpu = 0.3, .delay = 0.08}), much = first_of({.cpu = 0.2, .delay = 0.12});
   EXPECT_EQ(little.cause, Cause::kHostGraphBuilding) << little.title;

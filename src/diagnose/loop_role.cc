@@ -53,7 +53,8 @@ std::string_view times_words(Recurs recurs) {
       return "was seen in nearly every second from the first kernel to the last, as what comes with each step, or "
              "every so many";
     case Recurs::kAtTimes:
-      return "was seen at some times only, more than a second apart: in each step only if a step takes that long";
+      return "was seen at some times only, more than a second apart: it does not come with each step, unless a step "
+             "takes that long";
     case Recurs::kEachEpoch:
       return "was seen between one epoch and the next, as the job's own words number them, and hardly at other "
              "times";

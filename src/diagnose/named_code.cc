@@ -27,21 +27,18 @@ namespace {
 // it has less of the claimed time, other such code has more of it.
 void find_limits(const Analysis& a, std::vector<NamedCode>& named) {
   constexpr double kAll = 0.9, kChance = 0.1;  // of the looks: an accident of sampling
-  std::vector<double> hidden;                  // of each: beside kernels, in terms of the claimed time
   double claimed = 0, all_hidden = 0;
-  for (const NamedCode& code : named) {
+  for (NamedCode& code : named) {
     const auto known = a.code.idle_shares.find(code.place);
     const double idle = known == a.code.idle_shares.end() || known->second >= kAll ? 1 : known->second;
-    hidden.push_back(idle < 1 ? code.share * ((1 + kChance) / idle - 1) : 0);
-    if (idle < 1) claimed += code.share;
-    all_hidden += hidden.back();
+    if (idle < 1) code.beside_kernels = code.share * ((1 + kChance) / idle - 1), claimed += code.share;
+    all_hidden += code.beside_kernels;
   }
-  for (std::size_t i = 0; i < named.size(); ++i) {
-    NamedCode& code = named[i];
+  for (NamedCode& code : named) {
     code.least = code.most = code.share;
-    if (hidden[i] <= 0) continue;
-    code.least = std::max(0.0, code.share - (all_hidden - hidden[i]));
-    code.most = std::min(claimed, code.share + hidden[i]);
+    if (code.beside_kernels <= 0) continue;
+    code.least = std::max(0.0, code.share - (all_hidden - code.beside_kernels));
+    code.most = std::min(claimed, code.share + code.beside_kernels);
   }
 }
 
@@ -65,7 +62,8 @@ std::vector<NamedCode> named_code(const Analysis& a, const std::map<std::int32_t
                      .place = a.ledger.places[static_cast<std::size_t>(place)],
                      .line = a.ledger.line_of(place, account),
                      .share = static_cast<double>(ns) / static_cast<double>(all)});
-  find_limits(a, named);
+  for (NamedCode& code : named) code.least = code.most = code.share;
+  if (account != Account::kStartup) find_limits(a, named);  // no kernel runs before the first one
   std::stable_sort(named.begin(), named.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
   return named;
 }
@@ -299,7 +297,7 @@ void say_what_code_costs(const Analysis& a, const NamedCode& code, Finding& find
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (device != finding.claims.front().device && a.ledger.busy(device) > 0) return;
   const auto gone = removal(a, claim(a, [&](std::size_t, const Slice& slice) {
-                              return slice.where == code.where && is_held_idle(slice.account);
+                              return slice.where == code.where && slice.account == Account::kHostCode;
                             }));
   if (!gone || human_factor(*gone) == human_factor(finding.gain->high)) return;
   finding.gain->beside = fmt::format("; {} {}", human_factor(*gone), kWithoutTheCode);
@@ -354,10 +352,53 @@ bool says_its_workers(const Analysis& a, const NamedCode& code, const Finding& f
   return !workers.empty() && finding.title.find(workers[0].spot()) != std::string::npos;
 }
 
+// The innermost one that has most of the time with all that it calls.
+std::optional<CodeHolder> holder_of(const Analysis& a, const std::vector<NamedCode>& named) {
+  struct Held {
+    double share = 0, beside_kernels = 0;
+  };
+  std::map<std::string, Held> all;
+  double beside_kernels = 0;
+  for (const NamedCode& code : named) {
+    const auto held = a.code.held_by.find(code.place);
+    std::map<std::string, double> by;
+    if (held != a.code.held_by.end()) by = held->second;
+    by[std::string(function_of(code.place))] = 1;
+    for (const auto& [function, share] : by)
+      all[function].share += share * code.share, all[function].beside_kernels += share * code.beside_kernels;
+    beside_kernels += code.beside_kernels;
+  }
+  std::optional<CodeHolder> holder;
+  for (const auto& [function, held] : all)
+    // Of what others have beside kernels, it may be that part which was counted as its own.
+    if (held.share - (beside_kernels - held.beside_kernels) >= a.limits[Threshold::kMajority] &&
+        (!holder || held.share < holder->share))
+      holder = CodeHolder{function, held.share};
+  return holder;
+}
+
+// What a title says of code goes behind it.
+void say_behind(std::string& title, std::string_view code) {
+  title += fmt::format("{}{}", title.find(": ") == std::string::npos ? ": " : ", mostly ", code);
+}
+
+void say_what_holds_it(const Analysis& a, const std::vector<NamedCode>& named, Finding& finding) {
+  finding.holder = holder_of(a, named);
+  if (!finding.holder) return;
+  say_behind(finding.title, finding.holder->words());
+  finding.evidence.insert(finding.evidence.begin() + 1,
+                          fmt::format("{} has {} of this time with all that it calls", finding.holder->function,
+                                      human_percent(finding.holder->share)));
+}
+
 void say_in_the_title(const Analysis& a, const std::vector<NamedCode>& named, bool few, Finding& finding) {
   constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's
-  if (named[0].least < a.limits[Threshold::kMajority] || says_its_workers(a, named[0], finding)) return;
-  finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].spot();
+  if (says_its_workers(a, named[0], finding)) return;
+  if (named[0].least < a.limits[Threshold::kMajority]) {
+    if (!few) say_what_holds_it(a, named, finding);
+    return;
+  }
+  say_behind(finding.title, named[0].spot());
   finding.code = named[0].where;
   if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].spot();
   say_what_code_costs(a, named[0], finding);

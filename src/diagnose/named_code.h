@@ -25,6 +25,7 @@ struct NamedCode {
   double share = 0;         // of the claimed time
   // What it may be of it: kernels ran beside a part of such code, and nothing tells which.
   double least = 0, most = 0;
+  double beside_kernels = 0;               // what there was of it beside kernels, in terms of the claimed time
   [[nodiscard]] std::string spot() const;  // for people: the place with its line
 };
 

@@ -211,7 +211,13 @@ std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& 
   constexpr double kMostOfIt = 0.75;  // then looks that are near the claims are in them
   bool any = false;
   const std::string text = places_sentence(a, looks, "its main thread was", any);
-  return part_claimed(claims) < kMostOfIt ? text + "; waits for its kernels may be among these" : text;
+  if (part_claimed(claims) >= kMostOfIt) return text;
+  // The driver's own wait for kernels is one on a lock.
+  const double on_lock = looks.share({WaitChannel::kFutex}), kernels = a.code.kernel_waits.share;
+  if (on_lock >= a.limits[Threshold::kChannelShare] && kernels >= kMostOfIt * on_lock)
+    return text + fmt::format("; its stacks found it waiting for its kernels in {}, which is a wait on a lock, too",
+                              human_percent(kernels));
+  return text + "; waits for its kernels may be among these";
 }
 
 namespace {
@@ -260,8 +266,12 @@ double share_on(const Analysis& a, const Looks& looks, WaitKind kind) {
 
 double share_for_owners(const Analysis& a, const Looks& looks) {
   return share_of(named_waits(a, looks), [&](const NamedWait& wait) {
-    const RecordedProcess* other = is_to_a_process(wait) ? process_at(a, wait.targets.front()) : nullptr;
-    return other && a.job.holds[static_cast<std::size_t>(other->source)];
+    if (wait.targets.size() != 1 || is_one(wait, WaitKind::kChild)) return false;
+    const auto& pids = wait.targets.front().pids;  // processes that it has forked later have its end of a pipe, too
+    return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+      return a.job.holds[static_cast<std::size_t>(process.source)] &&
+             std::find(pids.begin(), pids.end(), process.facts.pid) != pids.end();
+    });
   });
 }
 

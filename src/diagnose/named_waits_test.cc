@@ -180,7 +180,7 @@ TEST(NamedWaits, WhoWaitsAtItsOwnPortWaitsForWhoConnects) {
 TEST(NamedWaits, ALockOnAFileIsNoWaitForWhatIsInIt) {
   const Finding finding = waiting_for({WaitKind::kFileLock, "/cache/shard.lock"}, 0, 0, WaitChannel::kOther);
   EXPECT_THAT(finding.title, HasSubstr("while the training process waits for a lock on /cache/shard.lock"));
-  EXPECT_THAT(finding.evidence, Contains(HasSubstr("its main thread was for a lock on the file /cache/shard.lock")));
+  EXPECT_THAT(finding.evidence, Contains(HasSubstr("its main thread was at a lock on the file /cache/shard.lock")));
   EXPECT_THAT(finding.advice, HasSubstr("lslocks"));
 }
 

@@ -12,6 +12,7 @@
 #include "diagnose/claims.h"
 #include "diagnose/core_waits.h"
 #include "diagnose/host_waits.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/words.h"
 #include "model/cores.h"
@@ -156,8 +157,10 @@ std::optional<OwnLimit> limit_of_exchange(const Analysis& a, const Claims& claim
   if (least == 0) return std::nullopt;
   return limit_of_part(
       a, Cause::kExposedCommunication, claims, static_cast<double>(least),
-      fmt::format("if the exchange itself took no time: one of the GPUs waits for no more than {} in all",
-                  human_duration(least)));
+      fmt::format(
+          "if the exchange itself took no time: it takes each GPU no longer than the {} which one of them has of "
+          "all that is counted here",
+          human_duration(least)));
 }
 
 // Of the looks at which a process waits there for another one the share at which that one was at work, and what so many
@@ -176,7 +179,10 @@ double peer_at_work(const Analysis& a, const ClaimedPiece& piece) {
 
 // Of two processes one costs the other no more than the time in which it is at work while the other waits for it.
 std::optional<OwnLimit> limit_of_straggler(const Analysis& a, const Claims& claims) {
-  if (main_account(claims) != Account::kPeers || devices_of(claims).size() != 2) return std::nullopt;
+  const std::vector<std::size_t> devices = devices_of(claims);
+  if (main_account(claims) != Account::kPeers || devices.size() != 2 ||
+      std::any_of(devices.begin(), devices.end(), [&](std::size_t device) { return !would_show_waits(a, device); }))
+    return std::nullopt;
   double late = 0;
   for (const ClaimedPiece& piece : claims)
     late += peer_at_work(a, piece) * static_cast<double>(piece.end - piece.begin);

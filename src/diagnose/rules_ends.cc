@@ -139,8 +139,10 @@ Nanos least_held(const Analysis& a) {
   Nanos lasting = a.limits.time(Threshold::kHeldLong);
   if (a.window.length() < a.limits.time(Threshold::kHangShortest)) lasting = std::min(lasting, a.window.length() / 2);
   // Many short ones are the ends of processes, not a device kept.
-  // Code of the job that stacks name is no end of a process.
-  if (!code_in(a, claim_accounts(a, {Account::kTeardown})).empty()) lasting = std::min(lasting, kSecond);
+  // Code of the job that stacks name is no end of a process, in which hardly any runs.
+  double named = 0;
+  for (const NamedCode& code : code_in(a, claim_accounts(a, {Account::kTeardown}))) named += code.share;
+  if (named >= a.limits[Threshold::kMajority]) lasting = std::min(lasting, kSecond);
   // Without readings of its processes nothing but its length tells such an end from a usual one.
   constexpr Nanos kMuch = 5;  // a fifth of the time
   if (!a.job.has_host) lasting = std::min(lasting, std::max(kSecond, a.window.length() / kMuch));

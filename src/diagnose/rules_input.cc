@@ -107,6 +107,45 @@ void short_programs(Finding& finding) {
   finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
 }
 
+// Whether its main thread slept for much of it elsewhere than at storage. Where its stacks sleep in other code, that it
+// was seen on a timer is of that.
+bool slept_elsewhere(const Analysis& a, const HostSummary& s, const Finding& finding) {
+  const bool timer_elsewhere = share_in(a, finding.claims, stacks::Family::kSleep) < a.limits[Threshold::kMaterial] &&
+                               std::any_of(a.code.families.begin(), a.code.families.end(),
+                                           [](const auto& known) { return known.second == stacks::Family::kSleep; });
+  return s.owner_looks.share({WaitChannel::kSocket, WaitChannel::kPipe, WaitChannel::kPoll}) +
+             (timer_elsewhere ? 0 : s.owner_looks.share({WaitChannel::kSleep})) >=
+         a.limits[Threshold::kHelpersInDisk];
+}
+
+// Code of the training process is seen to load, and hardly waits for storage.
+void loads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
+  const bool slept = slept_elsewhere(a, s, finding);
+  // The kernels between need nothing of its CPU time, unless it spins.
+  const double covers =
+      a.limits[Threshold::kCovers] * (slept || spins(a, finding.claims) ? 1.0 : part_claimed(finding.claims));
+  const bool ran = s.owner_cpu + (slept ? 0 : s.owner_delay) >= covers;
+  if (ran)
+    finding.cause = Cause::kInputInMainProcess;
+  else if (s.owner_delay >= a.limits[Threshold::kHelpersStarved])
+    finding.candidates = {Cause::kInputInMainProcess, Cause::kCpuOversubscribed};
+  else
+    finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
+  if (ran && s.owner_delay > s.owner_cpu && may_want_cores(a, s, finding.claims))
+    finding.less_likely = {Cause::kCpuOversubscribed};  // what it loads wants a core for longer than it has one
+  finding.title = "The GPU waits while the training process loads its data itself";
+  const std::string_view workers =
+      words_for(a.meta, {"loader workers (num_workers)", "threads or processes that load"});
+  finding.advice =
+      s.owner_cpu + s.owner_threads < kHardlyACore * part_claimed(finding.claims)
+          ? fmt::format("several {}: while they wait as this process does, they need hardly a core", workers)
+      : s.busy_cores && s.cores_full(a.limits[Threshold::kCoresFull])
+          ? fmt::format("{}; all of the {:.3g} usable cores are in use, so that they get what others leave them",
+                        workers, s.usable_cores)
+          : fmt::format("{}, as many as cores are free of the {:.3g} usable ones", workers, s.usable_cores);
+  finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
+}
+
 // Without worker processes: the process on the GPU reads its data itself.
 void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork]) {
@@ -119,36 +158,7 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
   const bool blocked = s.owner_looks.blocked_share() >= enough ||
                        s.owner_looks.share({WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= enough ||
                        s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo];
-  if (!blocked && !code_in(a, finding.claims).empty()) {
-    // The kernels between need nothing of its CPU time, unless it spins.
-    // Where its stacks sleep in other code, that it was seen on a timer is of that.
-    const bool timer_elsewhere = share_in(a, finding.claims, stacks::Family::kSleep) < a.limits[Threshold::kMaterial] &&
-                                 std::any_of(a.code.families.begin(), a.code.families.end(),
-                                             [](const auto& known) { return known.second == stacks::Family::kSleep; });
-    const bool slept = s.owner_looks.share({WaitChannel::kSocket, WaitChannel::kPipe, WaitChannel::kPoll}) +
-                           (timer_elsewhere ? 0 : s.owner_looks.share({WaitChannel::kSleep})) >=
-                       enough;
-    const double covers =
-        a.limits[Threshold::kCovers] * (slept || spins(a, finding.claims) ? 1.0 : part_claimed(finding.claims));
-    const bool ran = s.owner_cpu + (slept ? 0 : s.owner_delay) >= covers;
-    if (ran)
-      finding.cause = Cause::kInputInMainProcess;
-    else if (s.owner_delay >= a.limits[Threshold::kHelpersStarved])
-      finding.candidates = {Cause::kInputInMainProcess, Cause::kCpuOversubscribed};
-    else
-      finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
-    if (ran && s.owner_delay > s.owner_cpu && may_want_cores(a, s, finding.claims))
-      finding.less_likely = {Cause::kCpuOversubscribed};  // what it loads wants a core for longer than it has one
-    finding.title = "The GPU waits while the training process loads its data itself";
-    const std::string_view workers =
-        words_for(a.meta, {"loader workers (num_workers)", "threads or processes that load"});
-    finding.advice =
-        s.owner_cpu + s.owner_threads < kHardlyACore * part_claimed(finding.claims)
-            ? fmt::format("several {}: while they wait as this process does, they need hardly a core", workers)
-            : fmt::format("{}, as many as cores are free of the {:.3g} usable ones", workers, s.usable_cores);
-    finding.would_overturn = info(Cause::kInputInMainProcess).overturn;
-    return;
-  }
+  if (!blocked && !code_in(a, finding.claims).empty()) return loads_itself(a, s, finding);
   wait_for_storage(finding);
   finding.title = "The GPU waits while the training process reads its data from storage";
   finding.advice =
@@ -304,14 +314,18 @@ void say_who_works(const Analysis& a, const HostSummary& s, Finding& finding) {
                           .undo = "as before"};
 }
 
+// What is not at work because nobody asked for more has more ready than is taken, unless that was in other pauses.
+bool has_more_ready(const Analysis& a, const Loader& loader) {
+  constexpr double kNearlyAll = 0.9;
+  return loader.unasked >= kNearlyAll * (1 - loader.busy) &&
+         loader.busy + loader.paused < a.limits[Threshold::kWorkersFull];
+}
+
 // On average its workers are fast enough.
 void has_slow_batches(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
-  constexpr double kNearlyAll = 0.9;
   finding.candidates = {Cause::kBurstyInput, Cause::kInputTooFewWorkers};
   if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) finding.candidates.push_back(Cause::kSlowStorage);
-  // What is not at work because nobody asked for more has more ready than is taken, unless that was in other pauses.
-  const bool ahead = loader.unasked >= kNearlyAll * (1 - loader.busy) &&
-                     loader.busy + loader.paused < a.limits[Threshold::kWorkersFull];
+  const bool ahead = has_more_ready(a, loader);
   finding.evidence.push_back(
       fmt::format("from the first kernel to the last a worker was busy for {}{}", human_percent(loader.busy),
                   ahead ? ", and had nothing to do for the rest: on average they are fast enough"
@@ -339,12 +353,18 @@ bool takes_it_itself(const Analysis& a, const IdleParts& parts, const HostSummar
          s.owner_cpu + s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims);
 }
 
-void takes_from_workers(const Analysis& a, const HostSummary& s, Finding& finding) {
+void takes_from_workers(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
   finding.title = "The GPU waits while the training process takes over what its workers made";
-  finding.candidates = {Cause::kInputInMainProcess, Cause::kInputTooFewWorkers};
+  finding.candidates = {Cause::kInputInMainProcess};
+  if (has_more_ready(a, loader))
+    finding.told_apart_from.push_back(
+        "data loader too slow: its workers had nothing to do while they were not at work");
+  else
+    finding.candidates.push_back(Cause::kInputTooFewWorkers);
   if (may_want_cores(a, s, finding.claims))
     finding.candidates.insert(finding.candidates.begin() + (s.owner_delay > s.owner_cpu ? 0 : 1),
                               Cause::kCpuOversubscribed);
+  if (finding.candidates.size() == 1) finding.cause = Cause::kInputInMainProcess, finding.candidates.clear();
   finding.evidence.insert(finding.evidence.begin(),
                           "for most of this time its main thread can have run, or been ready to: what another process "
                           "hands over has to be read and unpickled in this one");
@@ -432,15 +452,50 @@ void wants_cores(const Analysis& a, const HostSummary& s, Finding& finding) {
     finding.evidence.push_back(
         fmt::format("for {} of this time each of them had nothing to do, or waited itself", human_percent(rested)));
   } else if (s.cores_full(a.limits[Threshold::kCoresFull])) {
+    const bool by_it = s.owner_cpu + s.owner_threads + s.helper_cpu >= a.limits[Threshold::kMajority] * s.usable_cores;
+    finding.advice += by_it ? "; more workers would share the same cores"
+                            : "; more workers would take cores from what else runs on this machine";
+    finding.advice += "; or make what they do cheaper";
     finding.cause = Cause::kCpuOversubscribed;
     finding.title = loader_unknown(a, finding.claims) ? "The job's worker processes wait for CPU cores"
                                                       : "The data loader's workers wait for CPU cores";
-    finding.advice += "; more workers would share the same cores";
   } else {
     finding.candidates = {Cause::kCpuOversubscribed, Cause::kInputTooFewWorkers};
     finding.title = waits_for_workers(a, finding.claims, "wait for CPU cores at times");
   }
   finding.would_overturn = info(Cause::kCpuOversubscribed).overturn;
+}
+
+// What makes the data: threads or code of the process itself, programs that it runs, or its workers. Whether the last
+// of it may come after the last kernel.
+bool say_what_feeds(const Analysis& a, const IdleParts& parts, const HostSummary& s, const Loader& loader,
+                    Finding& finding) {
+  bool ends = false;
+  const bool by_processes = s.helpers > 0 && s.owner_threads < a.limits[Threshold::kOtherThreads];
+  if (mostly_at(a, finding.claims, a.code.feeding) && !by_processes) {
+    waits_for_threads(a, s, finding);
+  } else if (s.helpers == 0) {
+    reads_itself(a, s, finding);
+    may_be_prepared_anew(a, finding);
+  } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a, parts, finding.claims)) {
+    runs_programs(a, finding, loader.starved);
+    ends = true;
+  } else if (!has_workers(a, parts, finding.claims) && own_code(a, finding.claims) >= a.limits[Threshold::kMajority] &&
+             share_in(a, finding.claims, stacks::Family::kLoaderWait) < a.limits[Threshold::kMaterial]) {
+    short_programs(finding);
+    finding.evidence.push_back(no_program_lived(a));
+    if (loader.starved) finding.candidates.push_back(Cause::kCpuOversubscribed);
+  } else if (loader.storage || loader.network) {
+    waits_outside(a, s, loader, finding);
+  } else if (loader.starved) {
+    wants_cores(a, s, finding);
+  } else if (by_processes && takes_it_itself(a, parts, s, finding.claims)) {
+    takes_from_workers(a, s, loader, finding);
+  } else {
+    needs_workers(a, s, loader, finding);
+    may_be_restarts(a, parts, finding);
+  }
+  return ends;
 }
 
 }  // namespace
@@ -458,31 +513,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   append(finding.evidence, cores_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
   append(finding.evidence, growth(a, finding.claims));
-  bool ends = false;
-  const bool by_processes = s.helpers > 0 && s.owner_threads < a.limits[Threshold::kOtherThreads];
-  if (mostly_at(a, finding.claims, a.code.feeding) && !by_processes) {
-    waits_for_threads(a, s, finding);
-  } else if (s.helpers == 0) {
-    reads_itself(a, s, finding);
-    may_be_prepared_anew(a, finding);
-  } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a, parts, finding.claims)) {
-    runs_programs(a, finding, loader.starved);
-    ends = true;  // the last one may run after the last kernel
-  } else if (!has_workers(a, parts, finding.claims) && own_code(a, finding.claims) >= a.limits[Threshold::kMajority] &&
-             share_in(a, finding.claims, stacks::Family::kLoaderWait) < a.limits[Threshold::kMaterial]) {
-    short_programs(finding);
-    finding.evidence.push_back(no_program_lived(a));
-    if (loader.starved) finding.candidates.push_back(Cause::kCpuOversubscribed);
-  } else if (loader.storage || loader.network) {
-    waits_outside(a, s, loader, finding);
-  } else if (loader.starved) {
-    wants_cores(a, s, finding);
-  } else if (by_processes && takes_it_itself(a, parts, s, finding.claims)) {
-    takes_from_workers(a, s, finding);
-  } else {
-    needs_workers(a, s, loader, finding);
-    may_be_restarts(a, parts, finding);
-  }
+  const bool ends = say_what_feeds(a, parts, s, loader, finding);
   if (s.helpers > 0) name_the_workers_code(a, finding);
   if (s.helpers > 0)
     append(finding.evidence, named_places(a, s.helper_looks, "the main threads of its workers were"));

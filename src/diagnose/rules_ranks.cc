@@ -24,7 +24,7 @@ std::string with_capital(std::string title) {
   return title;
 }
 
-// Of GPUs with a process of the job, which waited for others the least and the most. Nothing for one GPU.
+// Of GPUs whose process would show that it waits for others, which did so the least and the most. Nothing for one GPU.
 struct Extremes {
   std::size_t least = 0, most = 0;  // devices
   Nanos least_wait = 0, most_wait = 0;
@@ -34,7 +34,7 @@ std::optional<Extremes> extremes_of(const Analysis& a, const Claims& waits) {
   for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
   std::vector<std::size_t> used;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (a.ledger.total(Account::kUseful, device) > 0) used.push_back(device);
+    if (a.ledger.total(Account::kUseful, device) > 0 && would_show_waits(a, device)) used.push_back(device);
   if (used.size() < 2) return std::nullopt;
   const auto [least, most] =
       std::minmax_element(used.begin(), used.end(), [&](auto x, auto y) { return waited[x] < waited[y]; });
@@ -209,6 +209,12 @@ std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts
     finding.evidence.push_back(fmt::format("{} waited for others {}, {} {}", a.device_name(extremes->least),
                                            human_duration(extremes->least_wait), a.device_name(extremes->most),
                                            human_duration(extremes->most_wait)));
+  for (const std::size_t device : devices_of_ranks(a))
+    if (!would_show_waits(a, device))
+      finding.evidence.push_back(
+          fmt::format("whether {} waited, too, is not known: neither stacks nor marks tell what it did for most of the "
+                      "time in which its GPU was idle between kernels",
+                      who_is_on(a, device)));
   if (hardly_exchanges)
     finding.evidence.push_back("the exchange itself takes each of them no longer than the shorter of these waits");
   say_who_comes_last(a, wait, uneven, extremes, finding);

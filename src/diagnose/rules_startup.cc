@@ -318,7 +318,7 @@ std::vector<Finding> starts(const Analysis& a, const Claims& all, const Claims& 
       // Of what the other finding names the cause of, nothing may have this one's.
       const bool each = findings.size() == 2 && findings[0].cause && findings[1].cause;
       const Claims counted = each ? finding.claims : may_be_of_it(a, claims, finding);
-      if (length(counted) > finding.cost()) gain.more = counting(length(counted) - finding.cost()) + gain.more;
+      if (length(counted) > finding.cost()) gain.more = counting(without(counted, finding.claims)) + gain.more;
       gains_by_removal(a, counted, finding, gain);
       continue;
     }

@@ -40,7 +40,7 @@ TEST(Singles, AStartBeforeItsProcessIsOnAGpuLoadsWhereItBringsInBytesAsImportsDo
   EXPECT_EQ(loads.cause, Cause::kStartupLoad);
   EXPECT_EQ(loads.confidence, Confidence::kLow);
   EXPECT_THAT(loads.evidence, Contains(HasSubstr("for 100 % of the CPU time that was used meanwhile files were read")));
-  EXPECT_THAT(loads.evidence, Contains(AllOf(HasSubstr("17.0 s"), HasSubstr("had no context there yet"))));
+  EXPECT_THAT(loads.evidence, Contains(AllOf(HasSubstr("17.0 s"), HasSubstr("was not on it yet"))));
   const auto both = ElementsAre(Cause::kStartupLoad, Cause::kCompileWarmup);
   EXPECT_THAT(starts(18, kCompiles).candidates, both) << "a compiler may run inside the process, as Numba's does";
   EXPECT_THAT(starts(5, kImports).candidates, both) << "on the GPU, it may compile for it";

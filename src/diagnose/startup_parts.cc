@@ -96,8 +96,8 @@ void loads_unseen(const Analysis& a, Nanos compiled, Finding& finding) {
   finding.cause = Cause::kStartupLoad;
   finding.confidence = Confidence::kLow;
   finding.evidence.push_back(
-      fmt::format("for {} of it a process that used a GPU later had no context there yet, and what it had started used "
-                  "hardly any CPU",
+      fmt::format("for {} of it a process that used a GPU later was not on it yet, and programs that it had started, "
+                  "such as a compiler, used hardly any CPU",
                   human_duration(before)));
   finding.evidence.push_back(fmt::format(
       "for {} of the CPU time that was used meanwhile files were read, or memory grew, as fast as where code or "

@@ -113,7 +113,7 @@ TEST(Waits, MoreWorkersAreNotRefusedWhileCoresAreLeft) {
   const Explanation full = loader(2), some = loader(1.4);
   ASSERT_FALSE(full.findings.empty());
   EXPECT_EQ(full.findings[0].cause, Cause::kCpuOversubscribed);
-  EXPECT_THAT(full.findings[0].advice, HasSubstr("more workers would share the same cores"));
+  EXPECT_THAT(full.findings[0].advice, HasSubstr("more workers would take cores from what else runs on this machine"));
   ASSERT_FALSE(some.findings.empty());
   EXPECT_THAT(some.findings[0].candidates, Contains(Cause::kInputTooFewWorkers));
   EXPECT_THAT(some.findings[0].advice, Not(HasSubstr("would share the same cores")));

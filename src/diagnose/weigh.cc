@@ -42,6 +42,7 @@ constexpr std::array kExpected{
     Expectation{Cause::kInputInMainProcess, Clue::kHardlyRead, -2},
     Expectation{Cause::kInputInMainProcess, Clue::kPauses, -2},
     Expectation{Cause::kInputInMainProcess, Clue::kOnFullPipe, -4},
+    Expectation{Cause::kInputInMainProcess, Clue::kNamesNoLoading, -4},
     Expectation{Cause::kLaunchBound, Clue::kLaunches, 5},
     Expectation{Cause::kLaunchBound, Clue::kRan, 2},
     Expectation{Cause::kLaunchBound, Clue::kOwnCode, -2},
@@ -91,11 +92,13 @@ constexpr std::array kExpected{
     Expectation{Cause::kLoggingUpload, Clue::kRan, -3},
     Expectation{Cause::kLoggingUpload, Clue::kOnTimer, -2},
     Expectation{Cause::kCpuOversubscribed, Clue::kWantedCore, 4},
+    Expectation{Cause::kCpuOversubscribed, Clue::kWantedCoreLonger, 2},
     Expectation{Cause::kValidation, Clue::kPauses, 2},
     Expectation{Cause::kValidation, Clue::kEachStep, -4},
-    Expectation{Cause::kValidation, Clue::kNamedOtherwise, -3},
+    Expectation{Cause::kValidation, Clue::kNamedOtherwise, -5},
     Expectation{Cause::kEpochEndHostWork, Clue::kEachStep, -4},
     Expectation{Cause::kDuplicatePreprocessing, Clue::kEachStep, -4},
+    Expectation{Cause::kDuplicatePreprocessing, Clue::kNamesNoLoading, -4},
     Expectation{Cause::kEpochEndHostWork, Clue::kPauses, 2},
     Expectation{Cause::kEpochEndHostWork, Clue::kOwnCode, 1},
     Expectation{Cause::kCheckpointSync, Clue::kWrote, 5},
@@ -217,7 +220,9 @@ void weigh(const Analysis& a, Finding& finding) {
   const std::vector<Clue> clues = clues_in(a, finding.claims);
   if (clues.empty()) return;
   const auto seen = [&](Clue clue) { return std::find(clues.begin(), clues.end(), clue) != clues.end(); };
-  finding.from_afar = seen(Clue::kHardlyRead) && (seen(Clue::kOnConnection) || seen(Clue::kInPoll));
+  finding.from_afar =
+      (seen(Clue::kOnConnection) && !seen(Clue::kRead)) || (seen(Clue::kInPoll) && seen(Clue::kHardlyRead));
+  finding.names_no_data = seen(Clue::kNamesNoLoading);
   constexpr int kPlace = 1;  // for each place nearer to the front that the rule gave it
   std::vector<Weighed> all;
   int place = 0;

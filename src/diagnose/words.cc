@@ -320,7 +320,7 @@ Thirds thirds_of(const DeviceTime& device, const Window& work, const Claims& cla
 std::vector<std::string> growth(const Analysis& a, const Claims& claims) {
   constexpr Nanos kShortest = 10 * kSecond;
   constexpr std::size_t kFewest = 6;  // pieces in a third: of fewer one more is no growth
-  constexpr double kTimes = 1.5, kPoints = 0.05, kEven = 0.2;
+  constexpr double kTimes = 1.5, kPoints = 0.05, kEven = 0.2, kMuch = 0.3;
   std::vector<Nanos> of_device(a.devices.size());
   for (const ClaimedPiece& piece : claims) of_device[piece.device] += piece.end - piece.begin;
   if (claims.empty()) return {};
@@ -333,10 +333,14 @@ std::vector<std::string> growth(const Analysis& a, const Claims& claims) {
   // What grows while all idle time does not has only been told from the rest of it in another way.
   const Nanos more_idle = thirds[2].idle - thirds[0].idle;
   std::array<double, 3> share{};
-  for (std::size_t i = 0; i < thirds.size(); ++i) {
-    if (thirds[i].pieces < kFewest) return {};
+  for (std::size_t i = 0; i < thirds.size(); ++i)
     share[i] = static_cast<double>(thirds[i].claimed) / static_cast<double>(length);
-  }
+  if (thirds[0].pieces >= kFewest && share[2] <= kTimes * kPoints && share[0] >= kMuch && share[1] <= share[0] / 2)
+    return {
+        fmt::format("it takes less and less: {} of the first third of the time from the first kernel to the last, {} "
+                    "of the second, {} of the third",
+                    human_percent(share[0]), human_percent(share[1]), human_percent(share[2]))};
+  if (std::any_of(thirds.begin(), thirds.end(), [](const auto& third) { return third.pieces < kFewest; })) return {};
   const double grown = share[2] - share[0];
   if (grown < kPoints || static_cast<double>(more_idle) < grown / 2 * static_cast<double>(length) ||
       share[2] < kTimes * share[0] || share[1] - share[0] < kEven * grown || share[2] - share[1] < kEven * grown)

@@ -560,7 +560,9 @@ constexpr std::array kCauses{
         .observe = {"Nsight Systems (kernel names)",
                     "nsys profile -t cuda CMD on every rank: how long do kernels of NCCL run beside no other kernel?"},
         .needs = "N",
-        .beyond = "CUPTI, or a Kineto trace of every rank: NCCL kernels that overlap with no other",
+        .beyond =
+            "CUPTI, or a Kineto trace of every rank: NCCL kernels that overlap with no other, or its exchange on the "
+            "CPU (gloo, MPI)",
         .signature = "stacks in an exchange between processes, or kernels that only wait, at regular times",
         .look_alikes = "a slow rank: one arrives late each time; waiting NCCL kernels count as busy",
         .accounts = {Account::kPeers, Account::kHostCode, Account::kUnexplained, Account::kUseful},

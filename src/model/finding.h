@@ -59,6 +59,15 @@ struct Remedy {
   bool operator==(const Remedy&) const = default;
 };
 
+// A function of the job's that has most of a finding's time with all that it calls, where no code has it alone.
+struct CodeHolder {
+  std::string function;  // "score (train.py)"
+  double share = 0;      // of the claimed time
+  bool operator==(const CodeHolder&) const = default;
+
+  [[nodiscard]] std::string words() const { return function + " and what it calls"; }
+};
+
 // A statement about the recording, with what it rests on. A set of candidates where the tier cannot separate them.
 //
 // The law that all findings of one explanation keep (diagnose/claims.h): a finding costs what it claims, claims only
@@ -73,6 +82,7 @@ struct Finding {
   std::optional<std::size_t> part_of;   // index of the finding that claims the same time and more
   // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
   std::optional<std::int32_t> code;
+  std::optional<CodeHolder> holder;
   LoopRole role;                    // of that code; of time that is told by what it was for, without one
   bool likely = false;              // of a set: its first candidate is the likeliest by far (diagnose/weigh.h)
   bool mostly_waits = false;        // its process slept or waited for most of this time, and may have run in the rest
@@ -81,6 +91,7 @@ struct Finding {
   bool no_threads_to_save = false;  // of the job itself: others have the cores, and fewer threads would save nothing
   bool passes_once = false;         // in a trace of some steps: later ones gain nothing by it
   bool may_import_late = false;     // modules that are imported later would make it shorter
+  bool names_no_data = false;  // the name of the function that has most of this time speaks of no data that it makes
   bool from_afar = false;      // if data is waited for in this time, it comes from elsewhere: none came from storage
   std::string interpreter_at;  // the place of another thread that has the interpreter for most of this time
   Confidence confidence = Confidence::kMedium;

@@ -39,10 +39,15 @@ Nanos Ledger::busy(std::optional<std::size_t> device) const {
 }
 
 CodeLine Ledger::line_of(std::int32_t where, Account account) const {
-  const std::vector<CodeLine>& all = account == Account::kStartup ? lines_of_startup
-                                     : account == Account::kSync  ? lines_of_sync
-                                                                  : lines;
-  return where >= 0 && static_cast<std::size_t>(where) < all.size() ? all[static_cast<std::size_t>(where)] : CodeLine{};
+  const auto line = [&](const std::vector<CodeLine>& all) {
+    const bool known = where >= 0 && static_cast<std::size_t>(where) < all.size();
+    return known ? all[static_cast<std::size_t>(where)] : CodeLine{};
+  };
+  if (account == Account::kStartup) return line(lines_of_startup);
+  if (account == Account::kSync) return line(lines_of_sync);
+  if (account != Account::kInput) return line(lines);
+  CodeLine loads = line(lines_of_input);
+  return loads.file.empty() ? line(lines) : loads;
 }
 
 std::string Ledger::spot(std::int32_t where, Account account) const {

@@ -155,9 +155,9 @@ struct Ledger {
   std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
   std::vector<std::string> tasks;    // of a batch: their names
   std::vector<std::string> places;   // functions of the job, by the evidence that names them
-  // By place: the line at which most of the idle time there was; that of start-up, and of waits for kernels, has lines
-  // of its own.
-  std::vector<CodeLine> lines, lines_of_startup, lines_of_sync;
+  // By place: the line at which most of the idle time there was; that of start-up, of waits for kernels, and of calls
+  // that are known to load data, has lines of its own.
+  std::vector<CodeLine> lines, lines_of_startup, lines_of_sync, lines_of_input;
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }

@@ -69,6 +69,11 @@ constexpr std::array kInstead{
             {"the same files read a second time, from memory",
              "headroom run -- CMD a second time, right after the first, while its files are in memory: if the waits "
              "are gone, it was the storage"}},
+    Instead{Cause::kExposedCommunication,
+            'Y',
+            {"the time of an exchange that all ranks begin together",
+             "have every rank wait for the others (barrier) and then time its exchange alone: does it take as long as "
+             "these waits?"}},
     Instead{Cause::kEpochWorkerRestart,
             'P',
             {"a run with workers that stay",

@@ -29,7 +29,7 @@ TEST(WaitTargets, AreWordsForPeople) {
   EXPECT_EQ(words_of({WaitKind::kFile, "/data/"}, ""), "for files in /data/");
   EXPECT_EQ(words_of({WaitKind::kFile, "/data/a.npy"}, ""), "for the file /data/a.npy");
   EXPECT_EQ(words_of({WaitKind::kFile, "file 1"}, ""), "for file 1") << "its name was hidden";
-  EXPECT_EQ(words_of({WaitKind::kFileLock, "file 1"}, ""), "for a lock on file 1");
+  EXPECT_EQ(words_of({WaitKind::kFileLock, "file 1"}, ""), "at a lock on file 1");
 }
 
 TEST(WaitTargets, OfANewerProgramOrNobodyAreNone) {

@@ -134,9 +134,11 @@ class Maker {
     return candidate == 0 ? kLikely : (1 - kLikely) / static_cast<double>(candidate);
   }
 
-  // What runs at one time only is nothing that comes with each epoch, and of a step nothing can be prepared once.
+  // What runs at one time only is nothing that comes with each epoch, and of a step, or of what makes no data, nothing
+  // can be prepared once.
   [[nodiscard]] static bool is_nothing_like_it(const Finding& finding, Cause cause) {
-    if (finding.role.part == LoopPart::kStep && cause == Cause::kHostGraphBuilding) return true;
+    if ((finding.role.part == LoopPart::kStep || finding.names_no_data) && cause == Cause::kHostGraphBuilding)
+      return true;
     return finding.role.recurs == Recurs::kOnce && (cause == Cause::kValidation || cause == Cause::kEpochEndHostWork ||
                                                     cause == Cause::kDuplicatePreprocessing);
   }

@@ -72,12 +72,12 @@ bool costs_elsewhere(const Explanation& e, std::size_t index, std::int32_t place
   return seconds(elsewhere) > std::max(0.0, allowed) + kRounding * seconds(e.ledger.span());
 }
 
-// All that a place keeps the one GPU waiting that is used; nothing where several are.
-std::optional<Nanos> idle_at(const Explanation& e, std::size_t device, std::int32_t place) {
+// All that a place keeps the one GPU waiting that is used, in time of this account; nothing where several are.
+std::optional<Nanos> idle_at(const Explanation& e, std::size_t device, std::int32_t place, Account account) {
   Nanos there = 0;
   for (const LedgerEntry& entry : e.ledger.entries) {
     if (entry.device != device && is_busy(entry.account)) return std::nullopt;
-    if (entry.device == device && entry.where == place && is_held_idle(entry.account)) there += entry.ns;
+    if (entry.device == device && entry.where == place && entry.account == account) there += entry.ns;
   }
   return there;
 }
@@ -86,10 +86,10 @@ std::optional<Nanos> idle_at(const Explanation& e, std::size_t device, std::int3
 // the cause, and the code may be changed all the same. Its bound is all that it keeps the GPU waiting.
 std::optional<Candidate> code_beside_the_cause(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
-  const auto there = idle_at(e, finding.claims.front().device, *finding.code);
   const bool after = finding.cause == Cause::kUnreleasedAfterWork;
   if (after && finding.asleep) return std::nullopt;  // what it waits for can come without the GPU
   const Account account = after ? Account::kTeardown : Account::kHostCode;
+  const auto there = idle_at(e, finding.claims.front().device, *finding.code, account);
   if (!there || 2 * runs_at(finding, *finding.code, account) <= finding.cost()) return std::nullopt;
   Candidate made;
   Option& option = made.option;
@@ -132,10 +132,35 @@ double share_of_all_time(const StepModel::Claimed& claimed, double share) {
   return claimed.most > claimed.seconds ? 1 - (1 - share) * claimed.seconds / claimed.most : share;
 }
 
+namespace {
+
+// Of a set: what its code costs there at most.
+Candidate change_of_code(const Finding& finding, std::size_t index, std::string title, double share) {
+  Candidate made;
+  Option& option = made.option;
+  option.id = kNamedCode;
+  option.finding = index;
+  option.candidates = possible_causes(finding);
+  option.title = std::move(title);
+  option.apply = finding.advice;
+  option.gain = *finding.gain;
+  option.gain.low = option.gain.high = 1;  // the simulation's to say
+  option.gain.beside.clear();              // of one cause
+  if (const std::string percent = human_percent(share); percent != human_percent(1))
+    option.gain.more += fmt::format("; that code has {} of that time", percent);
+  option.gain.more += "; how much of that can be had is not known";
+  describe(finding, made);
+  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .share = share};
+  return made;
+}
+
+}  // namespace
+
 std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
-  if (!finding.code || finding.advice.empty()) return std::nullopt;
-  if (finding.cause == Cause::kCpuOversubscribed || finding.cause == Cause::kUnreleasedAfterWork) {
+  if (finding.advice.empty()) return std::nullopt;
+  if (!finding.code && !finding.holder) return std::nullopt;
+  if (finding.code && (finding.cause == Cause::kCpuOversubscribed || finding.cause == Cause::kUnreleasedAfterWork)) {
     auto made = code_beside_the_cause(e, index);
     if (made) describe(finding, *made);
     if (made && finding.cause == Cause::kUnreleasedAfterWork)
@@ -145,32 +170,21 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   if (!finding.gain) return std::nullopt;
   // What keeps code from running is another thread's: its change is the one of that cause.
   if (is_settled(finding) || is_likeliest(finding, Cause::kGilContention)) return std::nullopt;
+  const std::string_view change =
+      finding.asleep || finding.mostly_waits ? "Shorten the wait in" : "Change the code itself:";
+  if (!finding.code)  // of this finding's time alone: what else it is on the stack for is told by no place
+    return change_of_code(finding, index, fmt::format("{} {}", change, finding.holder->words()), finding.holder->share);
   const Account account = account_of_code(finding);
   const Nanos there = runs_at(finding, *finding.code, account);
   const std::vector<std::size_t> others = others_of(e, index, *finding.code);
   if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code, others)) return std::nullopt;
-  Candidate made;
+  Candidate made = change_of_code(finding, index, fmt::format("{} {}", change, e.ledger.spot(*finding.code, account)),
+                                  share_of_code(finding));
   Option& option = made.option;
-  option.id = kNamedCode;
-  option.finding = index;
-  option.candidates = possible_causes(finding);
   const std::string& place = e.ledger.places[static_cast<std::size_t>(*finding.code)];
   const std::string_view function = function_of(place);
-  option.title =
-      fmt::format("{} {}", finding.asleep || finding.mostly_waits ? "Shorten the wait in" : "Change the code itself:",
-                  e.ledger.spot(*finding.code, account));
-  option.apply = finding.advice;
-  option.gain = *finding.gain;
-  option.gain.low = option.gain.high = 1;  // the simulation's to say
-  option.gain.beside.clear();              // of one cause
-  const double share = share_of_code(finding);
-  if (const std::string percent = human_percent(share); percent != human_percent(1))
-    option.gain.more += fmt::format("; that code has {} of that time", percent);
-  option.gain.more += "; how much of that can be had is not known";
   if (function != place) option.gain.more += fmt::format("; what {} costs other callers is not counted", function);
-  describe(finding, made);
   if (account == Account::kCheckpoint) option.why_safe = "a crash may lose what the disk does not have yet";
-  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index, .share = share};
   made.change.cheaper = waits_for_a_loader(finding);
   for (const std::size_t other : others) {
     made.change.also |= std::uint64_t{1} << other;

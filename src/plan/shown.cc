@@ -9,11 +9,10 @@ namespace headroom::planning {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kShown{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kShown{{
     {"install_before", "installers were seen at work in that time"},
     {"start_loader_workers", "that code ran in the training process, and cores were idle"},
     {"more_loader_workers", "what loads hardly rested, and cores were idle"},
-    {"persistent_workers", "workers were seen to be replaced in these pauses"},
     {"validate_less", "what does not run takes no time"},
     {"more_tasks_per_gpu", "kernels, memory and cores of the tasks were measured"},
     {"reserve_memory", "the attempts that ran out of memory were timed"},

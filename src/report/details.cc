@@ -137,7 +137,8 @@ std::string phases_title(const Explanation& e) {
   if (way == "nvtx") return "Phases, as the job's NVTX ranges name them" + least;
   if (way == "output") return "Phases, as the job's output tells them" + least;
   if (way == "table") return "Phases, as the log names them";
-  if (way == "stacks") return std::string("Phases, by samples of the job's Python stacks") + kAtLeast;
+  if (way == "stacks")
+    return "Phases, by samples of the job's Python stacks (at least so often and so long: some may not have been seen)";
   return "Phases by utilisation";
 }
 

@@ -287,6 +287,16 @@ void put_place(std::span<const Frame> frames, const FramesTold& told, StackKind&
 
 }  // namespace
 
+std::vector<std::string> users_functions(std::span<const Frame> frames) {
+  std::vector<std::string> functions;
+  for (const Frame& frame : own_frames(frames)) {
+    if (is_library(frame) || is_unnamed(frame) || is_call(frame)) continue;
+    if (std::string name = words(frame); std::find(functions.begin(), functions.end(), name) == functions.end())
+      functions.push_back(std::move(name));
+  }
+  return functions;
+}
+
 StackKind Families::kind_of(std::span<const Frame> all) const {
   const std::span<const Frame> frames = own_frames(all);
   if (frames.empty()) return {};

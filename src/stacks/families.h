@@ -111,6 +111,14 @@ struct NamedPart {
 };
 [[nodiscard]] NamedPart named_part(std::span<const Frame> frames);
 
+// Whether the name of a function of the user's leaves open that it validates, computes what a validation tells or makes
+// its samples; or that it makes or brings data. That of what may hold a whole program leaves open all.
+[[nodiscard]] bool may_validate(std::string_view function);
+[[nodiscard]] bool may_load(std::string_view function);
+
+// The functions of the user's on a stack, for people, the outermost first and each once: "train (train.py)".
+[[nodiscard]] std::vector<std::string> users_functions(std::span<const Frame> frames);
+
 class Families {
  public:
   // `more` go before the rules that are built in.

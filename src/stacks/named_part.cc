@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/strings.h"
 #include "stacks/families.h"
 
 namespace headroom::stacks {
@@ -20,6 +21,42 @@ LoopPart part_of(std::string_view name) {
 }
 
 }  // namespace
+
+namespace {
+
+// Words of names that say nothing of what a function is for.
+constexpr std::array<std::string_view, 10> kWhole{"run",   "main",      "<module>", "epoch",    "loop",
+                                                  "comp>", "<genexpr>", "<lambda>", "__call__", "train"};
+
+template <std::size_t N>
+bool has_any(std::string_view function, const std::array<std::string_view, N>& words) {
+  const std::string name = lower(function);
+  const auto has = [&](std::string_view word) { return name.find(word) != std::string::npos; };
+  return std::any_of(words.begin(), words.end(), has) || std::any_of(kWhole.begin(), kWhole.end(), has);
+}
+
+}  // namespace
+
+bool may_validate(std::string_view function) {
+  return has_any(function, std::array<std::string_view, 23>{"val",   "eval", "test",   "metric", "score",   "acc",
+                                                            "auc",   "bleu", "rouge",  "recall", "predict", "infer",
+                                                            "gener", "deco", "sample", "report", "confus",  "matrix",
+                                                            "loss",  "fid",  "bench",  "check",  "probe"});
+}
+
+bool may_load(std::string_view function) {
+  return has_any(
+      function,
+      std::array<std::string_view, 88>{
+          "load",   "read",  "get",   "fetch",  "sampl",  "batch",  "aug",   "transf", "crop",   "decod",  "token",
+          "collat", "data",  "item",  "next",   "iter",   "prep",   "pars",  "pad",    "pack",   "mask",   "norm",
+          "encod",  "img",   "image", "gener",  "make",   "build",  "draw",  "choice", "shuffl", "window", "frame",
+          "record", "row",   "csv",   "json",   "file",   "shard",  "chunk", "queue",  "stream", "tile",   "patch",
+          "resiz",  "rotat", "flip",  "mix",    "mosaic", "word",   "piece", "vocab",  "text",   "ray",    "point",
+          "neighb", "negat", "pair",  "episod", "replay", "buffer", "fit",   "feat",   "table",  "input",  "instanc",
+          "exampl", "sent",  "doc",   "slic",   "lookup", "group",  "clean", "split",  "fold",   "select", "index",
+          "noise",  "hand",  "recv",  "receiv", "pull",   "take",   "label", "target", "seq",    "graph",  "node"});
+}
 
 NamedPart named_part(std::span<const Frame> frames) {
   for (std::size_t i = frames.size(); i-- > 0;) {

@@ -96,9 +96,9 @@ def test_a_wait_for_kernels_is_no_code_to_make_cheaper(tmp_path):
 
 
 def test_an_end_that_waited_for_a_core_is_told_no_uploads(tmp_path):
-    held = next(one for one in found(tmp_path, "kept/cpu_oversubscribed-above-torch-2") if one["cause"] == "unreleased_after_work")
+    held = next(one for one in found(tmp_path, "kept/epoch_end_host_work-above-plain-1") if one["cause"] == "unreleased_after_work")
     assert held["advice"].startswith("on cores that nothing else uses it ends sooner")
-    assert planned(tmp_path, "kept/cpu_oversubscribed-above-torch-2")["end_after_work"]["apply"] == held["advice"]
+    assert planned(tmp_path, "kept/epoch_end_host_work-above-plain-1")["end_after_work"]["apply"] == held["advice"]
 
 
 def test_two_looks_that_came_late_are_no_gap(tmp_path):
