@@ -219,4 +219,12 @@ std::vector<Finding> keep_the_law(const Analysis& a, std::vector<Finding> findin
   return ordered;
 }
 
+Window time_of_kernels(const DeviceTime& device) {
+  const auto useful = [](const Slice& slice) { return slice.account == Account::kUseful; };
+  const auto first = std::find_if(device.slices.begin(), device.slices.end(), useful);
+  if (first == device.slices.end()) return {};
+  const auto last = std::find_if(device.slices.rbegin(), device.slices.rend(), useful);
+  return {first->begin, last->end};
+}
+
 }  // namespace headroom::diagnose

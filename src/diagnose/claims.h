@@ -147,4 +147,7 @@ void gains_once(const Analysis& a, Finding& finding);
 // finding has a larger gain already.
 void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding);
 
+// From the first kernel of the job on a device to the last one; empty where it had none.
+[[nodiscard]] Window time_of_kernels(const DeviceTime& device);
+
 }  // namespace headroom::diagnose

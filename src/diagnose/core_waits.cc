@@ -12,15 +12,6 @@ namespace headroom::diagnose {
 
 namespace {
 
-// From the first kernel to the last one.
-Window kernels_of(const DeviceTime& device) {
-  const auto useful = [](const Slice& slice) { return slice.account == Account::kUseful; };
-  const auto first = std::find_if(device.slices.begin(), device.slices.end(), useful);
-  if (first == device.slices.end()) return {};
-  const auto last = std::find_if(device.slices.rbegin(), device.slices.rend(), useful);
-  return {first->begin, last->end};
-}
-
 // The one GPU that had kernels of the job; nothing where several had.
 std::optional<std::size_t> only_device(const Analysis& a) {
   std::optional<std::size_t> only;
@@ -60,7 +51,7 @@ std::optional<CoreWaits> core_waits(const Analysis& a) {
   const auto device = a.job.batch.present ? std::nullopt : only_device(a);
   const auto owner = device ? only_owner(a, *device) : std::nullopt;
   if (!owner) return std::nullopt;
-  const Window window = kernels_of(a.devices[*device]);
+  const Window window = time_of_kernels(a.devices[*device]);
   double looked = 0, delay = 0, ran = 0, outside = 0;  // seconds
   for (const Activity& did : a.job.did[static_cast<std::size_t>(*owner)]) {
     outside += did.run_delay * seconds(std::max<Nanos>(0, std::min(did.end, window.begin) - did.begin) +
@@ -94,7 +85,7 @@ Claims for_want_of_cores(const Analysis& a, Claims idle) {
   const auto waits = core_waits(a);
   if (!waits) return {};
   // What else the GPU was idle for may have had all of the rest.
-  const auto whole = static_cast<double>(kernels_of(a.devices[idle.front().device]).length());
+  const auto whole = static_cast<double>(time_of_kernels(a.devices[idle.front().device]).length());
   const double claimed = static_cast<double>(length(idle)) / whole;
   const double other = std::max(0.0, waits->idle - claimed);
   if (waits->at_least - other < a.limits[Threshold::kMajority] * claimed) return {};

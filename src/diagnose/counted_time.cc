@@ -288,7 +288,7 @@ void count_once(const Analysis& a, std::vector<Finding>& findings) {
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
   Claims others = without(unsure_time(a, finding, ends), finding.claims);
   const auto is_after = [&](const ClaimedPiece& piece) {
-    return piece.begin >= kernels_of(a.devices[piece.device]).end;
+    return piece.begin >= time_of_kernels(a.devices[piece.device]).end;
   };
   // What all comes after the last kernel is nothing that comes with steps.
   constexpr double kNearlyAll = 0.9;

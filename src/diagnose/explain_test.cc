@@ -668,5 +668,15 @@ TEST(Explain, TimeInWhichAProcessEndedIsClaimedByNoFindingButBoundsOne) {
   EXPECT_NEAR(steps(unsure)->gain->high, steps(sure)->gain->high, 1e-6) << "at most all of it";
 }
 
+TEST(Explain, OfAJobThatIsWellOnceItHasStartedTheHeadlineSaysSo) {
+  const auto headline = [](double busy) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [=](double t) { return t <= 20 ? 0.0 : busy; }).process(7, 1, 0, 60, 0.9).context(7, 0, 0, 60);
+    return explain(builder.build()).headline;
+  };
+  EXPECT_THAT(headline(0.97), HasSubstr("From its first kernel to its last it computed for 97 %."));
+  EXPECT_THAT(headline(0.7), Not(HasSubstr("From its first kernel")));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -379,6 +379,26 @@ std::string while_held(const Analysis& a, const std::vector<std::size_t>& device
                      devices.size() == 1 ? "it was busy" : "they were busy", human_percent(share));
 }
 
+// " From its first kernel to its last it computed for 97 %.": where most of what is lost is before or after that, and
+// hardly anything within it.
+std::string while_it_worked(const Analysis& a, const std::vector<Finding>& findings,
+                            const std::vector<std::size_t>& devices) {
+  constexpr double kWell = 0.9;
+  const Phrase* const lost = largest_loss(a, Told(a, findings), devices, false).phrase;
+  if (!lost || (lost->account != Account::kStartup && lost->account != Account::kTeardown)) return "";
+  Nanos computed = 0, all = 0;
+  for (const std::size_t device : devices) {
+    const Window work = time_of_kernels(a.devices[device]);
+    all += work.length();
+    for (const Slice& slice : a.devices[device].slices)
+      if (slice.account == Account::kUseful) computed += slice.end - slice.begin;
+  }
+  const double share = as_share(computed, all);
+  if (share < kWell || share - share_of_time(a, computed, devices) < a.limits[Threshold::kMaterial]) return "";
+  return fmt::format(" From {} first kernel to {} last {} computed for {}.", devices.size() == 1 ? "its" : "their",
+                     devices.size() == 1 ? "its" : "their", devices.size() == 1 ? "it" : "they", human_percent(share));
+}
+
 }  // namespace
 
 std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
@@ -389,7 +409,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   const bool unread = !busy.unknown.empty();
   const bool none = unread && total_of(a, Account::kUseful, devices) + total_of(a, Account::kForeign, devices) == 0;
   return (none ? no_kernel_words(a, devices) : worked_words(a, devices, busy) + busy.unknown + ".") +
-         loss_words(a, findings, devices, unread) + held;
+         loss_words(a, findings, devices, unread) + while_it_worked(a, findings, devices) + held;
 }
 
 }  // namespace headroom::diagnose

@@ -84,11 +84,24 @@ const RecordedProcess* process_at(const Analysis& a, const WaitTarget& target) {
   return found;
 }
 
+// Of several at the other end of a pipe the only one on a GPU: those that it has forked have what it had.
+WaitTarget without_forked(const Analysis& a, WaitTarget target) {
+  std::vector<std::int64_t> on_gpus;
+  for (const RecordedProcess& process : a.processes)
+    if (a.job.holds[static_cast<std::size_t>(process.source)] &&
+        std::find(target.pids.begin(), target.pids.end(), process.facts.pid) != target.pids.end())
+      on_gpus.push_back(process.facts.pid);
+  if (target.pids.size() > 1 && on_gpus.size() == 1) target.pids = std::move(on_gpus);
+  return target;
+}
+
 // "process 4243 (ffmpeg -i a.mp4 -)", where that is one; else "".
-std::string other_end(const Analysis& a, const WaitTarget& target) {
+std::string other_end(const Analysis& a, const WaitTarget& told) {
+  const WaitTarget target = without_forked(a, told);
   if (target.pids.size() != 1) return "";
   const RecordedProcess* process = process_at(a, target);
-  const bool named = process || (target.kind != WaitKind::kConnection && target.kind != WaitKind::kAccepted);
+  constexpr std::array kNoProcess{WaitKind::kConnection, WaitKind::kAccepted, WaitKind::kFileLock};  // by their names
+  const bool named = process || std::find(kNoProcess.begin(), kNoProcess.end(), target.kind) == kNoProcess.end();
   return fmt::format("process {}{}", target.pids.front(),
                      named ? fmt::format(" ({})", process ? name_of(process->facts) : target.name) : "");
 }
@@ -224,7 +237,8 @@ namespace {
 
 // One process of the job is at the other end; the end of a child is told by name_the_child().
 bool is_to_a_process(const NamedWait& wait) {
-  return wait.targets.size() == 1 && wait.targets.front().pids.size() == 1 && !is_one(wait, WaitKind::kChild);
+  return wait.targets.size() == 1 && wait.targets.front().pids.size() == 1 && !is_one(wait, WaitKind::kChild) &&
+         !is_one(wait, WaitKind::kFileLock);
 }
 
 // The share of the looks at owners in which they waited for what this takes.
@@ -266,7 +280,7 @@ double share_on(const Analysis& a, const Looks& looks, WaitKind kind) {
 
 double share_for_owners(const Analysis& a, const Looks& looks) {
   return share_of(named_waits(a, looks), [&](const NamedWait& wait) {
-    if (wait.targets.size() != 1 || is_one(wait, WaitKind::kChild)) return false;
+    if (wait.targets.size() != 1 || is_one(wait, WaitKind::kChild) || is_one(wait, WaitKind::kFileLock)) return false;
     const auto& pids = wait.targets.front().pids;  // processes that it has forked later have its end of a pipe, too
     return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
       return a.job.holds[static_cast<std::size_t>(process.source)] &&
@@ -301,18 +315,23 @@ void writes_to_a_full_pipe(const Analysis& a, const std::vector<NamedWait>& wait
 }
 
 // Whoever holds the lock lets go of it too late.
-void waits_for_a_lock(const std::vector<NamedWait>& waits, bool in_pauses, Finding& finding) {
+void waits_for_a_lock(const Analysis& a, const std::vector<NamedWait>& waits, bool in_pauses, Finding& finding) {
   const auto lock =
       std::find_if(waits.begin(), waits.end(), [](const NamedWait& wait) { return is_one(wait, WaitKind::kFileLock); });
-  finding.title = gpu_waits(in_pauses, "while the training process waits for a lock on " + lock->targets.front().name);
-  finding.advice = "see who holds that lock meanwhile (lslocks): hold it for less time, or give each its own copy";
+  const WaitTarget& file = lock->targets.front();
+  const std::string holder = other_end(a, file);
+  finding.title = gpu_waits(in_pauses, fmt::format("while the training process waits for a lock on {}{}", file.name,
+                                                   holder.empty() ? "" : ", which " + holder + " has"));
+  finding.advice = fmt::format(
+      "see {}: hold it for less time, or give each its own copy",
+      holder.empty() ? "who holds that lock meanwhile (lslocks)" : "what " + holder + " does while it has that lock");
 }
 
 // Of processes with a GPU each one is seen to wait, over a pipe or a socket, for a process on a GPU; what its sockets
 // are between several processes have, as those do that hand them down.
 void may_wait_for_a_rank(const Analysis& a, const std::vector<NamedWait>& waits, Finding& finding) {
   const double share = share_of(waits, [&](const NamedWait& wait) {
-    return wait.targets.size() == 1 && wait.targets.front().kind != WaitKind::kChild &&
+    return wait.targets.size() == 1 && !is_one(wait, WaitKind::kChild) && !is_one(wait, WaitKind::kFileLock) &&
            std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
              const auto& pids = wait.targets.front().pids;
              return a.job.holds[static_cast<std::size_t>(process.source)] &&
@@ -445,7 +464,7 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   else if (by_flow != kFlowCauses.end())
     decide(a, waits, *by_flow, covers, finding);
   else if (flows.locks >= most)
-    waits_for_a_lock(waits, in_pauses, finding);
+    waits_for_a_lock(a, waits, in_pauses, finding);
   else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
     say_who(a, waits.front().targets.front(), finding);
   else

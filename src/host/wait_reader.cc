@@ -175,6 +175,29 @@ std::string name_of(ProcDir& proc, std::int64_t pid) {
   return text ? valid_utf8(trim(*text)) : "";
 }
 
+// The process that has the lock for which this one waits: of the lines of one number in /proc/locks,
+// "1: -> FLOCK  ADVISORY  WRITE 43 08:01:17 0 EOF" is who waits, and the one without the arrow who has it. Nothing
+// where the kernel shows neither, as of a process in another container.
+std::optional<std::int64_t> holder_of_lock(ProcDir& proc, std::int64_t waiter) {
+  constexpr std::size_t kLongest = 1 << 20;
+  const auto text = proc.read("locks");
+  if (!text || text->size() > kLongest) return std::nullopt;
+  std::map<std::string_view, std::int64_t> held;  // by number
+  for (const std::string_view line : split(*text, '\n')) {
+    std::vector<std::string_view> words = split(line, ' ');
+    std::erase(words, "");
+    const bool waits = words.size() > 1 && words[1] == "->";
+    const std::size_t at = waits ? 5 : 4;
+    const auto pid = words.size() > at ? parse_number<std::int64_t>(words[at]) : std::nullopt;
+    if (!pid) continue;
+    if (!waits)
+      held[words[0]] = *pid;
+    else if (const auto holder = held.find(words[0]); *pid == waiter && holder != held.end() && holder->second > 0)
+      return holder->second;
+  }
+  return std::nullopt;
+}
+
 bool has_one_thread(ProcDir& proc, std::int64_t pid) {
   const auto threads = proc.list_numbers(fmt::format("{}/task", pid).c_str());
   return threads && threads->size() == 1;
@@ -362,7 +385,10 @@ WaitReader::Wait WaitReader::read(ProcDir& proc, const Sleeper& sleeper, std::sp
     auto found = target_of({proc, sleeper, job, at}, descriptor);
     if (!found) return {};  // that may be the one: a wake-up from another thread, say
     if (files.descriptors.size() == 1) wait.carried = found->carried;
-    if (files.locked && found->target.kind == WaitKind::kFile) found->target.kind = WaitKind::kFileLock;
+    if (files.locked && found->target.kind == WaitKind::kFile) {
+      found->target.kind = WaitKind::kFileLock;
+      if (const auto holder = holder_of_lock(proc, sleeper.pid)) found->target.pids = {*holder};
+    }
     if (std::find(wait.targets.begin(), wait.targets.end(), found->target) == wait.targets.end())
       wait.targets.push_back(std::move(found->target));
   }

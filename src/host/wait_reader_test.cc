@@ -115,6 +115,11 @@ TEST_F(WaitTree, FilesDevicesTerminalsAndChildrenHaveNames) {
     sleeps_in(10, lock, 3);
     EXPECT_EQ(waits_of(10, {10}), Texts{"file_lock /data/train/cat 1.jpg"});
   }
+  put(0, "../locks",
+      "1: POSIX  ADVISORY  WRITE 7 08:01:5 0 EOF\n2: FLOCK  ADVISORY  WRITE 42 08:01:17 0 EOF\n"
+      "2: -> FLOCK  ADVISORY  WRITE 9 08:01:17 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 10 08:01:17 0 EOF\n");
+  sleeps_in(10, SYS_flock, 3);
+  EXPECT_EQ(waits_of(10, {10}), Texts{"file_lock pids=42 /data/train/cat 1.jpg"}) << "whosever process that is";
   sleeps_in(10, SYS_wait4, 11);
   EXPECT_EQ(waits_of(10, {10, 11}), Texts{"child pids=11 nvcc"});
   sleeps_in(10, SYS_wait4, -1);

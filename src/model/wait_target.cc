@@ -82,7 +82,8 @@ std::string words_of(const WaitTarget& target, const std::string& other_end) {
     case WaitKind::kDevice:
       return "for the driver, in " + target.name;
     case WaitKind::kFileLock:
-      return fmt::format("at a lock on {}{}", the_file, target.name);
+      return fmt::format("at a lock on {}{}{}", the_file, target.name,
+                         other_end.empty() ? "" : ", which " + other_end + " has");
   }
   return "";
 }

@@ -27,7 +27,7 @@ enum class WaitKind : std::uint8_t {
 struct WaitTarget {
   WaitKind kind = WaitKind::kFile;
   std::string name;
-  std::vector<std::int64_t> pids{};  // the processes of the job at the other end of it, as far as they are known
+  std::vector<std::int64_t> pids{};  // the processes of the job at its other end, as far as known; who has the lock
   bool operator==(const WaitTarget&) const = default;
 };
 

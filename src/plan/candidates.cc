@@ -13,6 +13,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "model/advice_words.h"
+#include "model/loop_accounts.h"
 #include "model/named_causes.h"
 #include "model/observations.h"
 #include "model/start_part.h"
@@ -379,6 +380,19 @@ class Maker {
           "are given up";
     const std::string shown = what_is_shown(fix, finding, made);
     if (made.option.promises) more += shown;
+    if (made.option.promises && finding && is_over(*finding))
+      more += "; hardly any of it lies in the second half of the recording: what comes later may gain nothing";
+  }
+
+  // Whether what comes with the job's steps came in the first half of the time, as while a cache is filled.
+  [[nodiscard]] bool is_over(const Finding& finding) const {
+    constexpr double kHardly = 0.05;
+    if (e_.batch || finding.claims.empty() || !in_loop(finding.claims.front().account)) return false;
+    const Nanos half = e_.ledger.begin + e_.ledger.span() / 2;
+    Nanos later = 0;
+    for (const ClaimedPiece& piece : finding.claims)
+      later += std::max<Nanos>(0, piece.end - std::max(piece.begin, half));
+    return static_cast<double>(later) <= kHardly * static_cast<double>(finding.cost());
   }
 
   // How much of the bound is sure, and what shows it.

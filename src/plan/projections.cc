@@ -77,8 +77,8 @@ std::vector<Projection> projections(const Explanation& e, const PlanRequest& req
       list.push_back({what + with, seconds(now) / gain.high, seconds(now) / gain.low,
                       "if it goes on as recorded, with none to all of " + condition});
     };
-    if (more_than_asked) project(gains.asked, " with nothing but what was asked about", "what was asked about");
-    project(gains.all, more_than_asked ? " with all options" : "", "the options");
+    if (more_than_asked) project(gains.asked, ", with nothing but what was asked about", "what was asked about");
+    project(gains.all, ", with all options", "the options");
   };
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
   const bool asked = request.epochs || request.trials;

@@ -42,7 +42,7 @@ def test_the_options_of_the_false_alarm(tmp_path):
     assert sweep["high_seconds"] / 3600 == pytest.approx(23.3, abs=0.05)
     assert sweep["low_seconds"] / 3600 == pytest.approx(17.7, abs=0.2)
     text = headroom(tmp_path, "plan", LOGS / "epochs_a100.dmon", "--trials", "20", "--epochs", "10").stdout
-    assert re.search(r"between 17\.[5-9] h and 23\.3 h", text) and "13.3" not in text and "75 %" not in text
+    assert re.search(r"between 17\.[5-9] h and\s+23\.3 h", text) and "13.3" not in text and "75 %" not in text
 
 
 def test_the_epoch_is_read_from_the_recording(tmp_path):
